@@ -1,0 +1,29 @@
+"""The analyses, by name. An analysis is one module with an `ANALYSIS` and one line here."""
+
+from importlib import import_module
+from typing import Any
+
+from analytics.analysis import Analysis
+from store.errors import UsageError
+
+ANALYSES = (
+    "overview",
+    "p99",
+)
+
+
+def load(name: str) -> Analysis[Any]:
+    """Import and return an analysis. Raises UsageError with the nearest name for an unknown one."""
+    if name not in ANALYSES:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, ANALYSES, 1)
+        hint = f"did you mean {near[0]}?" if near else "analyses: " + ", ".join(ANALYSES)
+        raise UsageError(f"there is no analysis {name!r}", hint)
+    analysis: Analysis[Any] = import_module(f"analytics.{name}").ANALYSIS
+    return analysis
+
+
+def load_all() -> list[Analysis[Any]]:
+    """All analyses, in catalog order."""
+    return [load(name) for name in ANALYSES]

@@ -1,0 +1,136 @@
+"""The schema: every stored table and column, declared once."""
+
+from store.columns import Column, Kind, Table
+
+T, N, F, J, TS = Kind.TEXT, Kind.INT, Kind.FLOAT, Kind.JSON, Kind.TIME
+
+SPANS = Table(
+    name="spans",
+    doc="One row per span. LLM request fields are columns whatever dialect they came in; the rest is in attributes.",
+    key=("trace_id", "span_id"),
+    time="ts",
+    columns=(
+        Column("trace_id", T, "trace id, 32 lower-case hex characters"),
+        Column("span_id", T, "span id, 16 lower-case hex characters"),
+        Column("parent_span_id", T, "span id of the parent; null for a root"),
+        Column("ts", TS, "start of the span; for a request its arrival"),
+        Column("duration_s", F, "end minus start; null when the end is missing or lies before the start", "s"),
+        Column("name", T, "span name"),
+        Column("kind", T, "internal, server, client, producer or consumer"),
+        Column("status", T, "unset, ok or error"),
+        Column("status_message", T, "description of an error status"),
+        Column("service", T, "resource service.name"),
+        Column("service_version", T, "resource service.version"),
+        Column("environment", T, "resource deployment.environment.name"),
+        Column("host", T, "resource host.name"),
+        Column("cluster", T, "resource k8s.cluster.name"),
+        Column("cloud_provider", T, "resource cloud.provider"),
+        Column("cloud_region", T, "resource cloud.region"),
+        Column("cloud_zone", T, "resource cloud.availability_zone"),
+        Column("operation", T, "LLM operation (chat, embeddings, …; inference where unnamed); null: no LLM request"),
+        Column("provider", T, "LLM provider or engine"),
+        Column("model", T, "model that answered, else model asked for"),
+        Column("request_model", T, "model asked for"),
+        Column("response_model", T, "model that answered"),
+        Column("input_tokens", N, "prompt tokens, cached ones included", "tokens"),
+        Column("output_tokens", N, "generated tokens, reasoning included", "tokens"),
+        Column("cached_input_tokens", N, "prompt tokens served from a cache", "tokens"),
+        Column("cache_write_tokens", N, "prompt tokens written to a cache", "tokens"),
+        Column("reasoning_tokens", N, "generated tokens spent on reasoning", "tokens"),
+        Column("ttft_s", F, "time to first token, from request start", "s"),
+        Column("ttft_source", T, "client or server: who measured ttft_s; they differ by network and queue"),
+        Column("tpot_s", F, "time per output token after the first", "s"),
+        Column("queue_s", F, "time waiting for the scheduler", "s"),
+        Column("prefill_s", F, "prefill time (vLLM: from scheduled; SGLang: from dispatch, queue included)", "s"),
+        Column("decode_s", F, "decode time, first to last token", "s"),
+        Column("inference_s", F, "prefill and decode", "s"),
+        Column("e2e_s", F, "end-to-end latency; the span's duration where not stated", "s"),
+        Column("stream", Kind.BOOL, "answer was streamed"),
+        Column("finish_reason", T, "why generation stopped"),
+        Column("max_tokens", N, "limit asked for", "tokens"),
+        Column("temperature", F, "sampling temperature asked for"),
+        Column("top_p", F, "nucleus sampling asked for"),
+        Column("choices", N, "number of completions asked for"),
+        Column("request_id", T, "id of the request as engine or provider knows it"),
+        Column("error_code", T, "normalised error: HTTP_429, GRPC_UNAVAILABLE, TIMEOUT, a class name; null when fine"),
+        Column("server_address", T, "host and port that served the request"),
+        Column("cost_usd", F, "cost stated by the source", "USD"),
+        Column("resend_count", N, "how many attempts came before this one"),
+        Column("quality", T, "comma-separated doubts: clock_skew, open_end, long, invalid_utf8, truncated"),
+        Column("scope", T, "instrumentation scope"),
+        Column("attributes", J, "all attributes that are no column"),
+        Column("resource", J, "all resource attributes that are no column"),
+        Column("events", J, "span events: [{name, ts_unix_nano, attributes}]"),
+        Column("links", J, "span links: [{trace_id, span_id, attributes}]"),
+    ),
+)
+
+METRIC_SERIES = Table(
+    name="metric_series",
+    doc="One row per time series: its raw name beside the canonical one, and how its value converts.",
+    key=("series_id",),
+    columns=(
+        Column("series_id", Kind.ID, "hash of name and sorted labels"),
+        Column("name", T, "name on the wire"),
+        Column("canonical", T, "canonical name (preset); null where no preset knows it"),
+        Column("kind", T, "type as exposed: counter, gauge, histogram, summary, unknown"),
+        Column("semantic", T, "what it is: level, rate, cumulative, last_event; null where no preset knows it"),
+        Column("unit", T, "unit of the canonical value"),
+        Column("scale", F, "canonical value = value x scale"),
+        Column("combine", T, "how series of one entity combine: sum, mean or max"),
+        Column("job", T, "scrape job"),
+        Column("instance", T, "scraped address"),
+        Column("service", T, "label service or service_name, else the job: joins with spans.service"),
+        Column("labels", J, "all labels, raw"),
+        Column("first_ts", TS, "first sample seen"),
+    ),
+)
+
+METRIC_SAMPLES = Table(
+    name="metric_samples",
+    doc="Raw samples. A null value marks the end of a series (staleness) or a value that is not available.",
+    key=("series_id", "ts"),
+    time="ts",
+    columns=(
+        Column("series_id", Kind.ID, "series"),
+        Column("ts", TS, "time of the sample"),
+        Column("value", F, "raw value; null: stale or not available"),
+    ),
+)
+
+INGEST_BATCH = Table(
+    name="ingest_batch",
+    doc="Ledger: one row per committed batch and table.",
+    key=("batch_id", "table_name"),
+    columns=(
+        Column("batch_id", T, "batch"),
+        Column("source", T, "where it came from"),
+        Column("table_name", T, "table appended to"),
+        Column("rows", N, "rows stored", "rows"),
+        Column("duplicates", N, "rows already there, not stored again", "rows"),
+        Column("min_ts", TS, "earliest row"),
+        Column("max_ts", TS, "latest row"),
+        Column("committed", TS, "time of commit"),
+    ),
+)
+
+INGEST_DROPS = Table(
+    name="ingest_drops",
+    doc="Rows refused, counted by source and reason.",
+    key=("batch_id", "reason"),
+    columns=(
+        Column("batch_id", T, "batch they came in"),
+        Column("source", T, "where they came from"),
+        Column("reason", T, "why they were refused"),
+        Column("rows", N, "how many", "rows"),
+        Column("committed", TS, "time counted"),
+    ),
+)
+
+TABLES: tuple[Table, ...] = (SPANS, METRIC_SERIES, METRIC_SAMPLES, INGEST_BATCH, INGEST_DROPS)
+BY_NAME = {table.name: table for table in TABLES}
+
+INFERENCE_OPERATIONS = (
+    "chat", "text_completion", "generate_content", "embeddings", "completion", "rerank", "inference",
+)  # fmt: skip
+"""Values of spans.operation that are one model request; agent, tool and fetch spans would count tokens twice."""
