@@ -6,10 +6,10 @@ from typing import Any
 from analytics.analysis import Analysis
 from store.errors import UsageError
 
-ANALYSES = (
-    "overview",
-    "p99",
-)
+ANALYSES = {
+    "overview": "Requests, errors, latency and tokens per service; targets up or down.",
+    "p99": "Which drivers the tail latency is associated with, and since when it is unusual.",
+}
 
 
 def load(name: str) -> Analysis[Any]:

@@ -17,7 +17,7 @@ def to_dict(result: Result) -> dict[str, Any]:
         "analysis": result.analysis,
         "status": str(result.status),
         "window": {"start": format_time(result.window.start), "end": format_time(result.window.end)},
-        "params": {k: _plain(v) for k, v in result.params.items()},
+        "params": {k: plain(v) for k, v in result.params.items()},
         "samples": {name: rows(frame) for name, frame in result.samples.items()},
         "frames": {name: rows(frame) for name, frame in result.frames.items()},
         "findings": [_finding(f) for f in result.findings],
@@ -34,7 +34,7 @@ def to_json(result: Result) -> bytes:
 
 def rows(frame: "pl.DataFrame") -> list[dict[str, Any]]:
     """Rows as plain JSON values: NaN and infinities become null, times RFC 3339."""
-    return [{k: _plain(v) for k, v in row.items()} for row in frame.iter_rows(named=True)]
+    return [{k: plain(v) for k, v in row.items()} for row in frame.iter_rows(named=True)]
 
 
 def from_json(text: bytes, frames: Frames) -> Result:
@@ -54,15 +54,16 @@ def from_json(text: bytes, frames: Frames) -> Result:
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Value as JSON takes it: NaN and infinities null, times RFC 3339, tuples as lists."""
     if isinstance(value, float):
         return value if value - value == 0 else None  # NaN and infinities differ from themselves
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     return value
 
 
@@ -71,12 +72,12 @@ def _finding(item: Finding) -> dict[str, Any]:
         "trigger": item.trigger,
         "severity": str(item.severity),
         "labels": dict(item.labels),
-        "value": _plain(item.value),
-        "expected": _plain(item.expected),
+        "value": plain(item.value),
+        "expected": plain(item.expected),
         "since": format_time(item.since),
         "until": None if item.until is None else format_time(item.until),
         "summary": item.summary,
-        "evidence": _plain(dict(item.evidence)),
+        "evidence": plain(dict(item.evidence)),
     }
 
 

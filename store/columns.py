@@ -112,12 +112,10 @@ class Table:
         extra = [name for name in frame.columns if name not in self._by_name]
         if extra:
             raise StoreError(f"table {self.name} has no column {extra[0]!r}", f"columns: {', '.join(self.names)}")
-        schema = self.schema()
+        given = frame.schema  # polars builds it anew at every access
         exprs = [
-            (pl.col(n).cast(t) if frame.schema[n] != t else pl.col(n))
-            if n in frame.columns
-            else pl.lit(None, t).alias(n)
-            for n, t in schema.items()
+            (pl.col(n).cast(t) if given[n] != t else pl.col(n)) if n in given else pl.lit(None, t).alias(n)
+            for n, t in self.schema().items()
         ]
         try:
             return frame.select(exprs)

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from store import sqltext
 from store.batch import Batch, Receipt
+from store.columns import Table
 from store.errors import StoreError, StoreLockedError, UsageError
 from store.query import Query
 from store.tables import BY_NAME, INGEST_BATCH, INGEST_DROPS, TABLES
@@ -42,10 +43,12 @@ class Database:
     def __init__(self, directory: Path) -> None:
         """Open (creating it where missing) `directory`/infractl.duckdb.
 
-        Raises StoreLockedError when another process has it open and StoreError when it cannot be opened or is newer than
-        this program.
+        `on_commit`, once set, is called with each batch and its receipt after COMMIT.
+        Raises StoreLockedError when another process has it open and StoreError when it cannot be opened or is newer
+        than this program.
         """
         self.path = directory / FILE_NAME
+        self.on_commit: Callable[[Batch, Receipt], None] | None = None
         self._write = threading.Lock()
         self._con = _connect(self.path)
         try:
@@ -89,6 +92,9 @@ class Database:
                 raise
             finally:
                 cursor.close()
+        if self.on_commit is not None:
+            for batch, receipt in zip(batches, receipts, strict=True):
+                self.on_commit(batch, receipt)
         return receipts
 
     def read(self, query: Query, window: Window) -> "pl.DataFrame":
@@ -99,12 +105,22 @@ class Database:
         """Return a whole table, or its rows within a window where it has a time column."""
         return self._frame(*sqltext.select_table(BY_NAME[name], window))
 
+    def equal(self, table: Table, column: str, value: str) -> "pl.DataFrame":
+        """Return the rows of a table whose column equals a value, ordered by time."""
+        return self._frame(*sqltext.select_equal(table, column, value))
+
     def extent(self, name: str) -> Window | None:
         """First to last row time of a table, as a window that holds the last row; None when it is empty."""
         table = BY_NAME[name]
         query = f'SELECT min("{table.time}") AS lo, max("{table.time}") + INTERVAL 1 MICROSECOND AS hi FROM "{name}"'
         low, high = self._frame(query, []).row(0)
         return None if low is None else Window(low.replace(tzinfo=UTC), high.replace(tzinfo=UTC))
+
+    def newest(self) -> datetime | None:
+        """Time of the newest request or sample (not of infractl's own spans), None when there is none."""
+        query = "SELECT greatest((SELECT max(ts) FROM spans WHERE operation IS NOT NULL), "
+        found: datetime | None = self._frame(query + "(SELECT max(ts) FROM metric_samples)) AS ts", []).item()
+        return None if found is None else found.replace(tzinfo=UTC)
 
     def counts(self) -> dict[str, int]:
         """Rows by table."""
@@ -128,6 +144,7 @@ class Database:
                 raise UsageError("sql takes one SELECT statement", "the store is changed by collectors and import only")
             cursor = self._con.cursor()
             try:
+                cursor.execute("BEGIN TRANSACTION READ ONLY")  # EXPLAIN ANALYZE runs what it explains
                 reader = cursor.sql(text).to_arrow_reader(10_000)
                 batches, rows = [], 0
                 for batch in reader:

@@ -28,6 +28,12 @@ def select_table(table: Table, window: Window | None) -> Statement:
     return f'SELECT {names} FROM "{table.name}" WHERE {bounds} ORDER BY "{table.time}"', values
 
 
+def select_equal(table: Table, column: str, value: str) -> Statement:
+    """SELECT of the rows whose column equals a value."""
+    text, _ = select_table(table, None)
+    return f'{text} WHERE "{column}" = ? ORDER BY "{table.time or column}"', [value]
+
+
 def insert_new(table: Table, rows: "pl.DataFrame") -> str:
     """INSERT of the rows of `incoming` whose key is not stored yet.
 

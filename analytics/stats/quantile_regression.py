@@ -1,0 +1,186 @@
+"""Linear quantile regression, exact at any size: 10 million rows and a few columns in about a second.
+
+Subsample, one pass that sums the rows surely above or below the fit ("globbing", Portnoy & Koenker 1997), smoothed
+Newton on the rest, then the exact vertex. statsmodels' QuantReg is 100x slower at a million rows, loads 1,600 modules,
+and answers collinear columns with nonsense; `analytics.stats.collinearity` refuses those before they come here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analytics.stats.smoothed import Array, Problem, check_loss, minimise, starting_point
+from analytics.stats.vertex import descend
+
+DIRECT_ROWS = 20_000
+"""Up to here all rows are fitted at once; a subsample would save nothing."""
+_SAMPLE_ROWS = 100_000
+_CHUNK = 500_000
+_BAND = 6.0  # standard errors of the subsample fit: a row outside changes side with probability 1e-9
+_WIDEN = 2.5
+_ROUNDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileFit:
+    """A fitted quantile plane.
+
+    `loss` is the sum of rho_tau over the rows; `below` the share of rows at or below the plane; `subgradient` the
+    largest |sum x (tau - 1[r < 0])| relative to max |x| of its column (an optimum has at most about the number of
+    columns); `exact` says that the optimality conditions were checked and hold.
+    """
+
+    tau: float
+    coefficients: Array
+    loss: float
+    n: int
+    below: float
+    subgradient: float
+    exact: bool
+
+    def predict(self, X: Array) -> Array:
+        """Fitted quantile of each row of the design."""
+        return np.asarray(X @ self.coefficients)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A design whose columns are centred and scaled on the fly, so that no copy of it is made."""
+
+    X: Array
+    y: Array
+    change: Array
+
+    @property
+    def n(self) -> int:
+        return int(self.y.size)
+
+    def take(self, rows: NDArray[np.intp]) -> tuple[Array, Array]:
+        return self.X[rows] @ self.change, self.y[rows]
+
+    def chunks(self) -> Iterator[tuple[int, Array, Array]]:
+        for start in range(0, self.n, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            yield start, self.X[part] @ self.change, self.y[part]
+
+
+def fit(X: Array, y: Array, tau: float) -> QuantileFit:
+    """Fit the tau-quantile of y (n,) on the design X (n, p); column 0 of X is the constant 1.
+
+    Deterministic. Rows must be finite and the columns linearly independent (see `usable_columns`). Raises ValueError
+    for a tau outside (0, 1) or fewer rows than columns.
+    """
+    n, p = X.shape
+    if not 0.0 < tau < 1.0:
+        raise ValueError(f"tau must lie between 0 and 1, not {tau}")
+    if n < p or y.shape != (n,):
+        raise ValueError(f"{n} rows and {y.shape} values cannot carry {p} coefficients")
+    sample = _sample(n)
+    rows = _Rows(X, y, _standardise(X[sample]))
+    start = Problem.of(*rows.take(sample), tau)
+    beta, width = minimise(start, *starting_point(start), rows_near=10 * p)
+    if n <= DIRECT_ROWS:
+        beta, exact = descend(start, beta)
+    else:
+        beta, exact = _globbed(rows, tau, start, beta, width)
+    return _summary(rows, tau, beta, exact)
+
+
+def fit_smallest(y: Array, tau: float) -> QuantileFit:
+    """Fit of the constant alone: the tau order statistic of y."""
+    level = float(np.quantile(y, tau, method="inverted_cdf"))
+    return _summary(_Rows(np.ones((y.size, 1)), y, np.eye(1)), tau, np.array([level]), exact=True)
+
+
+def _sample(n: int) -> NDArray[np.intp]:
+    if n <= DIRECT_ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, min(n, _SAMPLE_ROWS), replace=False))
+
+
+def _standardise(X: Array) -> Array:
+    """Change of basis Z = X C with centred columns of unit spread; column 0 stays the constant."""
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    spread[spread == 0] = 1.0
+    change = np.diag(1.0 / spread)
+    change[0, :] = -mean / spread
+    change[:, 0] = 0.0
+    change[0, 0] = 1.0
+    return np.asarray(change)
+
+
+def _globbed(rows: _Rows, tau: float, start: Problem, beta: Array, width: float) -> tuple[Array, bool]:
+    """Fit on the rows near the subsample's fit, the others standing as sums; widen until none has changed side."""
+    root = _standard_error_root(start, beta) * _BAND
+    for _ in range(_ROUNDS):
+        window, linear = _split(rows, tau, beta, root)
+        problem = Problem(*rows.take(window), tau, linear)
+        near, _width = minimise(problem, beta, width, rows_near=20 * beta.size)
+        found, exact = descend(problem, near)
+        if exact and not _crossed(rows, window, beta, found):
+            return found, True
+        root = root * _WIDEN
+    everything = Problem.of(*rows.take(np.arange(rows.n)), tau)
+    return descend(everything, beta)
+
+
+def _standard_error_root(sample: Problem, beta: Array) -> Array:
+    """Matrix R with |R'x| = standard error of x'beta: the sandwich with a density of Powell (1991).
+
+    The density is a difference quotient around the fit: a kernel with tails would see the many rows far below a high
+    quantile and call the fit ten times more certain than it is.
+    """
+    n, tau = sample.y.size, sample.tau
+    residuals = sample.y - sample.X @ beta
+    reach = 1.5 * n ** (-1 / 3) * np.sqrt(tau * (1 - tau))
+    low, high = np.quantile(residuals, [max(tau - reach, 0.0), min(tau + reach, 1.0)])
+    near = sample.X[(residuals >= low) & (residuals <= high)]
+    density = near.T @ near / max(float(high - low), 1e-300)
+    density[np.diag_indices_from(density)] *= 1.0 + 1e-9
+    score = np.linalg.cholesky(tau * (1 - tau) * (sample.X.T @ sample.X))
+    return np.asarray(np.linalg.solve(density, score))
+
+
+def _split(rows: _Rows, tau: float, beta: Array, root: Array) -> tuple[NDArray[np.intp], Array]:
+    """Rows within their band of the fit, and the linear term of those above and below it."""
+    near: list[NDArray[np.intp]] = []
+    linear = np.zeros(beta.size)
+    for start, Z, y in rows.chunks():
+        residuals = y - Z @ beta
+        band = np.sqrt(np.square(Z @ root).sum(axis=1))
+        within = np.abs(residuals) <= band
+        near.append(np.flatnonzero(within) + start)
+        linear += Z.T @ np.where(within, 0.0, (residuals < 0) - tau)
+    return np.concatenate(near), linear
+
+
+def _crossed(rows: _Rows, window: NDArray[np.intp], before: Array, after: Array) -> bool:
+    """Whether a row outside the window lies on the other side of the new fit than of the old one."""
+    changed = 0
+    for _start, Z, y in rows.chunks():
+        changed += int(np.count_nonzero((y < Z @ before) != (y < Z @ after)))
+    Z, y = rows.take(window)
+    return changed > int(np.count_nonzero((y < Z @ before) != (y < Z @ after)))
+
+
+def _summary(rows: _Rows, tau: float, beta: Array, exact: bool) -> QuantileFit:
+    loss, below = 0.0, 0
+    score, largest = np.zeros(beta.size), np.zeros(beta.size)
+    for _start, Z, y in rows.chunks():
+        residuals = y - Z @ beta
+        residuals[np.abs(residuals) <= 1e-11 * np.maximum(np.abs(y), np.abs(beta[0]))] = 0.0
+        loss += check_loss(residuals, tau)
+        below += int(np.count_nonzero(residuals <= 0))
+        score += Z.T @ np.where(residuals == 0, 0.0, tau - (residuals < 0))
+        largest = np.maximum(largest, np.abs(Z).max(axis=0))
+    return QuantileFit(
+        tau=tau,
+        coefficients=rows.change @ beta,
+        loss=loss,
+        n=rows.n,
+        below=below / rows.n,
+        subgradient=float(np.max(np.abs(score) / np.maximum(largest, 1e-300))),
+        exact=exact,
+    )

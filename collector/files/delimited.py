@@ -1,0 +1,92 @@
+"""CSV → frame. The csv module reads it, not polars, which pads short rows without a word and knows no line numbers."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collector.files.content import Content
+from store.errors import SourceError
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+_DELIMITERS = ",;\t|"
+MISSING = frozenset({"", "nan", "na", "n/a", "[n/a]", "null", "none", "-", "[not supported]", "not available"})
+"""Cells (in lower case) that say a value is missing."""
+
+
+def read_delimited(content: Content) -> tuple[pl.DataFrame, list[int]]:
+    """Read a CSV file with a header line, and the line each row starts at.
+
+    The delimiter is the one of , ; tab | that the header holds most. Columns whose every cell is a number become
+    numbers; cells that say a value is missing become null. Raises SourceError for a row with more or fewer cells than
+    the header, a broken quote or a missing header.
+    """
+    text = content.text()
+    header_line = text.lstrip().partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=header_line.count)
+    rows = _rows(content, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    _, header = next(rows)
+    names = _names(content, header)
+    cells, lines = [], []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise SourceError(
+                f"{content.path}:{line}: {len(row)} cells where the header has {len(names)}",
+                "repair or remove that line; nothing was imported",
+            )
+        cells.append(row)
+        lines.append(line)
+    columns = zip(*cells, strict=True) if cells else ([] for _ in names)
+    frame = pl.DataFrame([_typed(pl.Series(n, c, pl.String)) for n, c in zip(names, columns, strict=True)])
+    return frame, lines
+
+
+def _rows(content: Content, reader: "Reader") -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, with the line each starts at."""
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise SourceError(
+                f"{content.path}:{line}: {error}", "repair the quotes of that line; nothing was imported"
+            ) from error
+        if row is None:
+            return
+        if row:
+            yield line, row
+
+
+def _names(content: Content, header: list[str]) -> list[str]:
+    names = [name.strip() for name in header]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SourceError(f"{content.path}:1: two columns are called {twice!r}", "rename one of them")
+    if all(_is_number(name) for name in names):
+        raise SourceError(f"{content.path}:1: numbers where column names should be", "add a header line")
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _typed(column: pl.Series) -> pl.Series:
+    """Missing cells become null; a column of numbers becomes one. Leading zeros mark an id ('007'), not a number."""
+    cells = column.str.strip_chars()
+    cells = cells.set(cells.str.to_lowercase().is_in(list(MISSING)), None)
+    if cells.null_count() == cells.len() or cells.str.contains(r"^[-+]?0\d").any():
+        return cells
+    for kind in (pl.Int64(), pl.Float64()):
+        numbers = cells.cast(kind, strict=False)
+        if numbers.null_count() == cells.null_count():
+            return numbers.fill_nan(None) if kind == pl.Float64() else numbers
+    return cells

@@ -1,0 +1,109 @@
+"""Values of a column as a field of `spans`: numbers in base units, counts, flags, text, and errors by one name."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import polars as pl
+
+from collector.files.expression import number
+from collector.files.plan import Source
+from collector.files.units import factor_to
+from collector.otlp.failures import error_type, http_error
+from store.columns import Column, Kind
+from store.errors import UsageError
+
+_FINE = frozenset(
+    {"", "ok", "success", "succeeded", "successful", "completed", "finished", "done", "none", "null", "unset"}
+)
+_FAILED = frozenset({"error", "failed", "failure", "fail", "false"})
+_NAME = r"^[A-Za-z_][\w.]{0,63}$"
+
+
+def read_number(frame: pl.DataFrame, source: Source, column: Column) -> tuple[pl.Series, pl.Series]:
+    """Return a numeric field in its base unit (null: missing or not finite), and where a text is no number."""
+    expression = source.expression
+    value, bad = (
+        number(expression.columns[0], frame.schema) if expression.plain else (expression.value, expression.unparsed)
+    )
+    factor = factor_to(column.unit, source.unit, column.name) if source.unit else 1.0
+    # 112917 us is 0.112917 s when divided and 0.11291699999999999 s when multiplied
+    base = value / round(1 / factor) if factor < 1 else value * factor
+    numbers, unparsed = frame.select(base.cast(pl.Float64).alias("value"), bad.alias("bad")).get_columns()
+    finite = numbers.set(~numbers.is_finite().fill_null(True), None)
+    if column.kind is Kind.INT:
+        finite = finite.round().cast(pl.Int64, strict=False)
+    return _full(finite, frame.height), _full(unparsed, frame.height)
+
+
+def _full(values: pl.Series, height: int) -> pl.Series:
+    """Stretch the one value that a constant selects to the height of the frame."""
+    return values.new_from_index(0, height) if values.len() != height else values
+
+
+def read_text(frame: pl.DataFrame, source: Source) -> pl.Series:
+    """Return a field of text; empty text is missing."""
+    column = frame.select(source.expression.value).to_series()
+    if isinstance(column.dtype, pl.List | pl.Struct | pl.Binary):
+        raise UsageError(f"column {column.name!r} holds {column.dtype}, not text")
+    text = column.cast(pl.String)
+    return text.set(text.str.strip_chars() == "", None)
+
+
+def read_flag(frame: pl.DataFrame, source: Source) -> pl.Series:
+    """Return a field of true or false; other values are missing."""
+    return _each(frame.select(source.expression.value).to_series(), _flag, pl.Boolean())
+
+
+def read_error(frame: pl.DataFrame, source: Source) -> pl.Series:
+    """Return what went wrong by its normal name ('HTTP_429', 'TIMEOUT', a class, a number); null where it went well.
+
+    Takes HTTP status codes, error codes, words and flags, where true means an error.
+    """
+    return _each(frame.select(source.expression.value).to_series(), _error, pl.String())
+
+
+def read_status(frame: pl.DataFrame, source: Source) -> pl.Series:
+    """Return as `read_error` does from a column of outcomes, where true means success and unknown words are errors."""
+    return _each(frame.select(source.expression.value).to_series(), _failure, pl.String())
+
+
+def error_of_message(messages: pl.Series) -> pl.Series:
+    """Return a name for errors that left only a message: the message where it is a name itself, else 'error'."""
+    named = messages.set(~messages.str.contains(_NAME), "error")
+    return _each(named, _error, pl.String())
+
+
+def _each(values: pl.Series, convert: Callable[[Any], Any], kind: pl.DataType) -> pl.Series:
+    """Convert every different value once: columns of outcomes hold few."""
+    table: dict[Hashable, Any] = {value: convert(value) for value in values.unique() if value is not None}
+    converted = [None if value is None else table[value] for value in values]
+    return pl.Series(values.name, converted, kind)
+
+
+def _flag(value: Any) -> bool | None:
+    word = str(value).strip().lower()
+    return True if word in {"true", "1", "yes"} else False if word in {"false", "0", "no"} else None
+
+
+def _error(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "error" if value else None
+    word = str(value).strip()
+    code = _whole(word)
+    if code is not None:
+        return None if code == 0 or 100 <= code < 400 else http_error(code) or str(code)
+    if word.lower() in _FINE:
+        return None
+    return "error" if word.lower() in _FAILED else error_type(word)
+
+
+def _failure(value: Any) -> str | None:
+    return _error(not value) if isinstance(value, bool) else None if str(value).lower() == "true" else _error(value)
+
+
+def _whole(word: str) -> int | None:
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None

@@ -1,0 +1,101 @@
+"""`read`, `sniff` and `load`: one file → its batches, whole or not at all."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from collector.files.content import Content, Format, open_content
+from collector.files.dialects import MEASURED
+from collector.files.options import FileKind, ImportOptions
+from collector.files.otlp import decode_otlp
+from collector.files.prometheus import decode_prometheus
+from collector.files.refusals import Refusal, counts
+from collector.files.requests import decode_requests, plan_requests
+from collector.files.rows import Rows, read_rows
+from collector.files.series import decode_series
+from store.batch import Batch
+from store.errors import UsageError
+
+_OTLP = (Format.OTLP_JSON, Format.OTLP_PROTOBUF)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One file, decoded: its batches, the rows refused by reason, and what a person should know of how it was read."""
+
+    path: Path
+    kind: FileKind
+    batches: tuple[Batch, ...]
+    refused: dict[str, Refusal]
+    mapping: str = ""
+    recognised: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read(path: Path, options: ImportOptions | None = None) -> list[Batch]:
+    """Return the batches of a file, to be appended together. Raises as `load` does."""
+    return list(load(path, options or ImportOptions()).batches)
+
+
+def sniff(path: Path, options: ImportOptions | None = None) -> FileKind:
+    """Tell what a file holds from its content. Raises SourceError for a broken file."""
+    content = open_content(path)
+    return _kind(content, None if _known(content) else read_rows(content), options or ImportOptions())
+
+
+def load(path: Path, options: ImportOptions) -> Imported:
+    """Decode a whole file before anything is stored.
+
+    Raises SourceError, with file and line, where the file is broken, and UsageError where the options do not fit it.
+    """
+    content = open_content(path)
+    kind = options.kind
+    if kind in (FileKind.OTLP, FileKind.PROMETHEUS) or (kind is None and _known(content)):
+        return _stream(content, kind or _kind(content, None, options), options)
+    rows = read_rows(content)
+    kind = kind or _kind(content, rows, options)
+    decoded = (
+        decode_requests(rows, options, content.stem) if kind is FileKind.REQUESTS else decode_series(rows, options)
+    )
+    batch = Batch(_source(path), decoded.frames, counts(decoded.refused))
+    return Imported(
+        path, kind, (batch,), dict(decoded.refused), str(decoded.plan), decoded.plan.recognised, decoded.notes
+    )
+
+
+def _known(content: Content) -> bool:
+    """Tell whether the bytes alone say the kind."""
+    return content.format in (*_OTLP, Format.PROMETHEUS)
+
+
+def _kind(content: Content, rows: Rows | None, options: ImportOptions) -> FileKind:
+    """Tell the kind; a table is a request log where it has (or --map names) a field that only requests have."""
+    if content.format in _OTLP:
+        return FileKind.OTLP
+    if rows is None:
+        return FileKind.PROMETHEUS
+    recognised = {source.field for source in plan_requests(rows, ImportOptions()).sources}
+    return FileKind.REQUESTS if MEASURED & (recognised | options.mapping.keys()) else FileKind.SERIES
+
+
+def _stream(content: Content, kind: FileKind, options: ImportOptions) -> Imported:
+    """Decode OTLP or Prometheus text, whose fields and units are their own."""
+    for option, given in (("--map", options.mapping), ("--unit", options.units)):
+        if given:
+            raise UsageError(f"{option} does not apply to {kind} files", "it names columns of requests and series")
+    if kind is FileKind.PROMETHEUS:
+        batch = decode_prometheus(content, options, _source(content.path))
+    else:
+        batch = decode_otlp(content, options.content, _source(content.path))
+    refused = {reason: Refusal(count, str(content.path)) for reason, count in batch.drops.items()}
+    return Imported(content.path, kind, (batch,), refused, notes=_nameless(batch))
+
+
+def _nameless(batch: Batch) -> tuple[str, ...]:
+    """Remark where spans do not say which service they are of."""
+    spans = batch.frames.get("spans")
+    count = spans["service"].null_count() if spans is not None else 0
+    return (f"{count} spans name no service (resource service.name)",) if count else ()
+
+
+def _source(path: Path) -> str:
+    return f"import:{path.name}"

@@ -1,0 +1,91 @@
+"""OTLP/gRPC receiver: TraceService.Export, acknowledged only after COMMIT.
+
+Requests reach us as bytes, so that our decoder (and its repair of invalid UTF-8) reads them, not gRPC's.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import grpc
+
+from collector.otlp.answers import error_status, export_response, refusal_of
+from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
+from collector.otlp.decode import decode_protobuf
+from collector.otlp.receiver import ReceiverCounts, Submit
+from store.batch import Batch
+from store.errors import InfractlError, SourceError
+
+MAX_MESSAGE_BYTES = 32 << 20
+"""Largest message, inflated. gRPC's default of 4 MiB loses whole batches of spans that carry prompts (case 38)."""
+
+_SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
+_THREADS = 8  # each waits for a commit, so more than there are cores
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_DETAILS = "grpc-status-details-bin"
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcReceiver:
+    """A running server."""
+
+    port: int
+    _server: grpc.Server
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """Take no new request, finish those under way (at most `grace_s` seconds) and release the port."""
+        self._server.stop(grace_s).wait()
+
+
+def start(
+    host: str,
+    port: int,
+    submit: Submit,
+    options: ContentOptions = DEFAULT_CONTENT,
+    counts: ReceiverCounts | None = None,
+) -> GrpcReceiver:
+    """Listen on `host:port` (port 0: a free one) without TLS.
+
+    Raises SourceError when the address cannot be used.
+    """
+    server = grpc.server(
+        ThreadPoolExecutor(_THREADS, thread_name_prefix="otlp-grpc"),
+        options=[
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.so_reuseport", 0),  # else a second server takes half of the requests without an error
+        ],
+    )
+    exporter = _Exporter(submit, options, counts or ReceiverCounts())
+    method = grpc.unary_unary_rpc_method_handler(exporter.export)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {"Export": method}),))
+    try:
+        bound = server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    except RuntimeError:
+        bound = 0
+    if bound == 0:
+        raise SourceError(f"cannot listen on {host}:{port} for OTLP/gRPC", "choose another port with --otlp-grpc-port")
+    server.start()
+    return GrpcReceiver(bound, server)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exporter:
+    submit: Submit
+    options: ContentOptions
+    counts: ReceiverCounts
+
+    def export(self, body: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            batch = self._store(body)
+        except InfractlError as error:
+            self.counts.refused("grpc", refusal_of(error).reason)
+            status = error_status(error)
+            context.set_trailing_metadata(((_DETAILS, status.SerializeToString()),))
+            context.abort(_CODES[status.code], status.message)
+        self.counts.taken("grpc", batch)
+        return bytes(export_response(batch).SerializeToString())
+
+    def _store(self, body: bytes) -> Batch:
+        batch = decode_protobuf(body, self.options)
+        if batch.rows or batch.drops:
+            self.submit(batch).result()
+        return batch

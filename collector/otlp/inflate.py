@@ -1,0 +1,47 @@
+"""gzip with a limit on what comes out: a bomb costs a refusal, not the memory (case 36)."""
+
+import zlib
+
+from store.errors import SourceError
+
+_GZIP = 31  # window bits: gzip wrapper, largest window
+_STEP = 1 << 20
+
+
+class TooLargeError(SourceError):
+    """A body above a limit of the receiver; the sender should send smaller batches."""
+
+
+def inflate(body: bytes, limit: int) -> bytes:
+    """Return the content of gzip bytes (of one or several members), at most `limit` bytes.
+
+    Raises TooLargeError as soon as the limit is passed and SourceError for bytes that are no whole gzip stream.
+    """
+    if int.from_bytes(body[-4:], "little") > limit and body[:2] == b"\x1f\x8b":
+        raise _too_large(limit)  # a gzip stream ends with its size: an honest bomb needs no inflating
+    parts: list[bytes] = []
+    size = 0
+    while body:
+        stream = zlib.decompressobj(_GZIP)
+        while not stream.eof:
+            part = _step(stream, body)
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            parts.append(part)
+            body = stream.unconsumed_tail
+            if not part and not stream.eof:
+                raise SourceError("the gzip body is cut off", "see what the sender or a proxy does to the body")
+        body = stream.unused_data.lstrip(b"\0")
+    return b"".join(parts)
+
+
+def _step(stream: "zlib._Decompress", body: bytes) -> bytes:
+    try:
+        return stream.decompress(body, _STEP)
+    except zlib.error as error:
+        raise SourceError(f"the body is not gzip: {error}", "send it plain, or with Content-Encoding: gzip") from None
+
+
+def _too_large(limit: int) -> TooLargeError:
+    return TooLargeError(f"the body inflates to more than {limit} bytes", "send smaller batches or raise the limit")

@@ -1,0 +1,1 @@
+"""Prometheus metrics in: exposition text, series, targets, scraping."""

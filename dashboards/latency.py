@@ -1,0 +1,198 @@
+"""Body of the Latency page: is the P99 unusual, what drives it, how far to trust that, and which requests they were."""
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from dash import html
+
+from analytics.result import Finding, Result, Severity, Status
+from dashboards import words
+from dashboards.figures import contribution_bars, p99_timeline, residual_plot
+from dashboards.panels import empty, figure, link, notes, panel, ranked, sentence, table, trace_link, when
+from dashboards.source import Answers
+from dashboards.state import State
+from dashboards.theme import Colours, named
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NAMES = {"ttft_s": "TTFT", "e2e_s": "end-to-end latency", "tpot_s": "time per output token", "queue_s": "queue time"}
+FILL = """# any OpenTelemetry exporter; vLLM: --otlp-traces-endpoint
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces"""
+FILLS = "Traces of single requests fill this page: a P99 needs every request, and its drivers come from span attributes and metrics."
+TAIL = 20
+"""Requests listed: the worst ones; more would be searched, not read."""
+
+
+def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
+    """Return the P99 of the service in view, its drivers, the fit and the requests behind the tail."""
+    result = answers.results.get("p99")
+    if result is None:
+        return []
+    windows = result.frames["windows"]
+    if result.status is Status.EMPTY or windows.is_empty() and not result.notes:
+        return [sentence(Severity.INFO, "No latency to judge in this window"), empty("No request with a measured latency", FILLS, FILL)]
+    services = sorted(set(windows["service"].drop_nulls().to_list()))
+    colours.learn(services)
+    focus = state.focus if state.focus in services else _worst(result, services)
+    part = {name: _of(frame, focus) for name, frame in result.frames.items()}
+    findings = ranked([f for f in result.findings if f.labels.get("service", focus) == focus])
+    what = f"P99 {NAMES.get(str(result.params.get('target')), 'TTFT')}"
+    tabs = [_tabs(services, focus, state, colours)] if len(services) > 1 else []
+    return [_sentence(findings, part, result, what, focus), *tabs, *_panels(part, findings, result, what, state)]
+
+
+def _panels(part: dict[str, "pl.DataFrame"], findings: list[Finding], result: Result, what: str, state: State) -> list[Any]:
+    theme = named(state.theme)
+    shown = []
+    if not part["windows"].is_empty():
+        shown.append(figure(p99_timeline(part["windows"], findings, result, what, theme), "p99"))
+    if not part["contributions"].is_empty():
+        shown.append(figure(contribution_bars(part["contributions"], _fit_line(part["fit"]), what, theme), "contributions", 5))
+    shown += [_coefficients(part["coefficients"], what)] if not part["coefficients"].is_empty() else []
+    shown.append(_fit(part, result, state))
+    if state.residuals and not part["residuals"].is_empty():
+        shown.append(figure(residual_plot(part["residuals"], _value(part["fit"], "residual_lag1"), result, theme), "residuals"))
+    return [*shown, *_tail(part["tail"], what, state)]
+
+
+def _sentence(findings: list[Finding], part: dict[str, "pl.DataFrame"], result: Result, what: str, focus: str) -> html.Div:
+    end = result.window.end
+    lasting = [finding for finding in findings if finding.until is None]
+    lead = _lead(part["contributions"])
+    if findings:
+        first = (lasting or findings)[0]
+        severity = first.severity if lasting else None
+        return sentence(severity, first.summary, f"{when(first, end).capitalize()}.{lead}")
+    if result.status is Status.REFUSED and part["windows"].is_empty():
+        return sentence(Severity.INFO, f"{what} of {focus} cannot be judged", "; ".join(result.notes))
+    last = part["windows"].drop_nulls("p99")
+    value = words.seconds(last["p99"][-1]) if not last.is_empty() else words.MISSING
+    since = f"No episode outside its band since {words.moment(result.window.start, end)} UTC.{lead}"
+    return sentence(None, f"{what} of {focus} is {value}, as usual", since)
+
+
+def _lead(shares: "pl.DataFrame") -> str:
+    known = shares.drop_nulls("share").sort("share", descending=True)
+    return f" Most associated with {known['driver'][0]} ({words.ratio(known['share'][0])})." if not known.is_empty() else ""
+
+
+def _worst(result: Result, services: list[str]) -> str:
+    """Return the service of the worst finding, else the one with the highest P99."""
+    named_by = [f.labels["service"] for f in ranked(result.findings) if f.labels.get("service") in services]
+    if named_by or not services:
+        return named_by[0] if named_by else words.MISSING
+    return str(result.frames["windows"].drop_nulls("service").sort("p99", nulls_last=False)["service"][-1])
+
+
+def _of(frame: "pl.DataFrame", service: str) -> "pl.DataFrame":
+    return frame.filter(frame["service"] == service) if "service" in frame.columns else frame
+
+
+def _tabs(services: list[str], focus: str, state: State, colours: Colours) -> html.Nav:
+    theme = named(state.theme)
+    tabs = [
+        link(
+            [html.Span(className="dot", style={"background": colours.of(name, theme)}), name],
+            state.href(focus=name),
+            className="tab active" if name == focus else "tab",
+        )
+        for name in services
+    ]
+    return html.Nav(tabs, className="tabs span-12")
+
+
+def _coefficients(frame: "pl.DataFrame", what: str) -> html.Section:
+    rows = [
+        (
+            row["term"],
+            _step(row),
+            _interval(row["ci_low"], row["ci_high"], row["unit"]),
+            words.quantity(row.get("effect"), "s"),
+            _interval(row.get("effect_low"), row.get("effect_high"), "s"),
+        )
+        for row in frame.iter_rows(named=True)
+    ]
+    heads = ("term", "one step more adds", "95 % interval", "low to high (q10 to q90)", "95 % interval")
+    subtitle = "associated with, not proven to cause; an interval across zero says the direction is not known"
+    return panel(f"What moves the {what}", subtitle, table(heads, rows, right=(1, 2, 3, 4)), wide=7)
+
+
+def _step(row: dict[str, Any]) -> str:
+    value = words.quantity(row["estimate"], row["unit"])
+    return f"{value} per {row['per']}" if row["per"] else value
+
+
+def _interval(low: float | None, high: float | None, unit: str) -> str:
+    return words.MISSING if low is None or high is None else f"{words.quantity(low, unit)} to {words.quantity(high, unit)}"
+
+
+def _fit(part: dict[str, "pl.DataFrame"], result: Result, state: State) -> html.Section:
+    """Say in words how far the fit can be trusted, and show refusals as they are."""
+    fit = part["fit"].row(0, named=True) if not part["fit"].is_empty() else {}
+    facts = [html.Li(text) for text in _facts(fit)] + [html.Li(text) for text in _collinear(part["vif"])]
+    toggle = "Hide residuals" if state.residuals else "Show residuals"
+    shown = [] if part["residuals"].is_empty() else [link(toggle, state.href(residuals=not state.residuals), className="button")]
+    title = "How far to trust it" if fit else "No fit"
+    return panel(title, "", html.Ul(facts, className="facts"), *notes(result.notes), *shown)
+
+
+def _facts(fit: dict[str, Any]) -> list[str]:
+    if not fit:
+        return []
+    tau, r1, coverage, lag1 = (fit.get(name) for name in ("tau", "r1", "coverage", "residual_lag1"))
+    facts = [
+        f"{fit['method']} at quantile {tau} on {words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} of them in the tail; "
+        f"they weigh like {words.count(fit['n_eff'])} independent ones."
+    ]
+    facts += [f"It explains {words.ratio(r1)} of the quantile's loss (R1)."] if r1 is not None else []
+    if coverage is not None and tau is not None:
+        fair = "well calibrated" if abs(coverage - tau) <= 0.005 else "not calibrated"
+        facts.append(f"{100 * coverage:.2f} % of requests lie below it, {100 * tau:g} % should: {fair}.")
+    if lag1 is not None:
+        kind = "little" if abs(lag1) < 0.3 else "some"
+        facts.append(f"Residuals have a lag-1 autocorrelation of {lag1:.2f}: {kind} pattern is left.")
+    return facts
+
+
+def _collinear(frame: "pl.DataFrame") -> list[str]:
+    high = frame.filter(frame["vif"] > 10)
+    return [
+        f"{row['driver']} moves with other drivers (VIF {words.number(row['vif'])}): read them as one group."
+        for row in high.iter_rows(named=True)
+    ]
+
+
+def _fit_line(frame: "pl.DataFrame") -> str:
+    if frame.is_empty():
+        return ""
+    fit = frame.row(0, named=True)
+    return f"{fit['method']} · {words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} in the tail · 95 % intervals"
+
+
+def _value(frame: "pl.DataFrame", name: str) -> float | None:
+    return None if frame.is_empty() else frame[name][0]
+
+
+def _tail(frame: "pl.DataFrame", what: str, state: State) -> list[html.Section]:
+    if frame.is_empty():
+        return []
+    worst = frame.sort("value", descending=True, nulls_last=True).head(TAIL)
+    rows = [
+        (
+            trace_link(row["trace_id"], state),
+            words.instant(row["ts"]),
+            words.seconds(row["value"]),
+            words.seconds(row["fitted"]),
+            html.Span(_drivers(row["drivers"]), className="drivers"),
+        )
+        for row in worst.iter_rows(named=True)
+    ]
+    heads = ("trace", "start (UTC)", what.removeprefix("P99 "), "fitted", "drivers")
+    subtitle = f"the worst {worst.height} of {words.plural(frame.height, 'request')} above the fitted quantile"
+    return [panel("The requests behind the tail", subtitle, table(heads, rows, right=(2, 3)))]
+
+
+def _drivers(text: str | None) -> list[html.Span]:
+    values = orjson.loads(text) if text else {}
+    return [html.Span([f"{name} ", html.B(words.number(value))]) for name, value in values.items()]

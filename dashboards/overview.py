@@ -1,0 +1,141 @@
+"""Bodies of the Overview page: what is wrong and since when, then every service and every target."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dash import html
+
+from analytics.result import Finding, Result, Severity, Status
+from dashboards import words
+from dashboards.figures import service_timeline
+from dashboards.panels import (
+    empty,
+    figure,
+    finding_row,
+    icon,
+    link,
+    notes,
+    panel,
+    ranked,
+    sentence,
+    severity_mark,
+    table,
+)
+from dashboards.source import Answers
+from dashboards.state import State
+from dashboards.theme import Colours, named
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EVIDENCE = {"p99": "/latency"}
+"""Page that shows the evidence of an analysis' findings; the overview itself for any other."""
+
+FILL = """# traces: point any OpenTelemetry exporter here
+OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318
+
+# metrics: add the engine to infractl.yaml
+scrape_configs:
+  - job_name: vllm
+    static_configs:
+      - targets: ["127.0.0.1:8000"]"""
+FILLS = "Requests from OpenTelemetry traces or scraped engine metrics fill this page. Either of these starts it:"
+
+
+def headline(answers: Answers, state: State, _colours: Colours) -> list[Any]:
+    """Return the sentence on everything that was analysed, and the findings behind it."""
+    results = answers.results
+    if not results:
+        return [sentence(Severity.WARNING, "Nothing could be analysed", "The panels below say what failed.")]
+    now = max(result.window.end for result in results.values())
+    found = [(finding, name) for name, result in results.items() for finding in result.findings]
+    pages = {id(finding): EVIDENCE.get(name, "/") for finding, name in found}
+    findings = ranked([finding for finding, _ in found])
+    rows = [finding_row(finding, pages[id(finding)], state, now) for finding in findings]
+    listed = [panel(_list_title(findings), "", html.Ul(rows, className="findings"))] if rows else []
+    return [_sentence(findings, results, now), *listed]
+
+
+def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
+    """Return a tile per service, the timeline and the targets."""
+    result = answers.results.get("overview")
+    if result is None:
+        return []
+    frame, targets = result.frames["services"], result.frames["targets"]
+    if result.status is Status.EMPTY or frame.is_empty():
+        return [empty("No requests in this window", FILLS, FILL), *_targets(targets, result)]
+    colours.learn(frame["service"].drop_nulls().to_list())
+    tiles = html.Div([_tile(row, state, colours) for row in frame.iter_rows(named=True)], className="tiles span-12")
+    theme = named(state.theme)
+    drawn = service_timeline(result.frames["timeline"], result, lambda name: colours.of(name, theme), theme)
+    timeline = figure(drawn, "services", 12, _keys(frame["service"].drop_nulls().to_list(), state, colours))
+    return [tiles, timeline, *notes(result.notes), *_targets(targets, result)]
+
+
+def status_line(status: Mapping[str, Any]) -> str:
+    """Write the facts about the store as one line: rows, drops."""
+    return " · ".join(f"{name} {words.count(value) if isinstance(value, int) else value}" for name, value in status.items())
+
+
+def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datetime) -> html.Div:
+    lasting = [finding for finding in findings if finding.until is None]
+    knows = _knows(results, now)
+    if lasting:
+        more = len(lasting) - 1
+        rest = f", and {words.plural(more, 'other finding')}" if more else ""
+        first = lasting[0]
+        since = f"Since {words.moment(first.since, now)} UTC, for {words.span(now - words.aware(first.since))}{rest}. {knows}"
+        return sentence(first.severity, first.summary, since)
+    if all(result.status is Status.EMPTY for result in results.values()):
+        return sentence(Severity.INFO, "Nothing to judge yet: no data in this window", knows)
+    over = f" {words.plural(len(findings), 'episode')} in this window, over by now." if findings else ""
+    return sentence(None, "Nothing is wrong", f"{knows}{over}")
+
+
+def _knows(results: Mapping[str, Result], now: datetime) -> str:
+    start = min(result.window.start for result in results.values())
+    refused = [result for result in results.values() if result.status is Status.REFUSED]
+    caveat = "".join(f" Not judged: {result.analysis} ({'; '.join(result.notes)})." for result in refused)
+    return f"Looked at {words.moment(start)} to {words.moment(now, start)} UTC.{caveat}"
+
+
+def _list_title(findings: list[Finding]) -> str:
+    lasting = sum(finding.until is None for finding in findings)
+    over = len(findings) - lasting
+    parts = [f"{lasting} lasting" if lasting else "", f"{over} over" if over else ""]
+    return f"{words.plural(len(findings), 'finding')}: " + ", ".join(part for part in parts if part)
+
+
+def _tile(row: Mapping[str, Any], state: State, colours: Colours) -> html.Div:
+    name = row["service"] or words.MISSING
+    dot = html.Span(className="dot", style={"background": colours.of(name, named(state.theme))})
+    head = link([dot, name, icon("chevron")], state.href("/latency", focus=name), className="name")
+    facts = (
+        ("P99 TTFT", words.seconds(row.get("ttft_p99_s"))),
+        ("P50 TTFT", words.seconds(row.get("ttft_p50_s"))),
+        ("P99 end to end", words.seconds(row.get("e2e_p99_s"))),
+        ("requests/s", words.number(row.get("requests_per_second"))),
+        ("errors", words.ratio(row.get("error_ratio"))),
+        ("output tokens/s", words.number(row.get("output_tokens_per_second"))),
+    )
+    pairs = [html.Div([html.Dt(label), html.Dd(value)]) for label, value in facts]
+    return html.Div([head, html.Dl(pairs)], className="tile")
+
+
+def _keys(names: list[str], state: State, colours: Colours) -> html.P:
+    theme = named(state.theme)
+    keys = [html.Span([html.Span(className="key", style={"background": colours.of(n, theme)}), n]) for n in sorted(names)]
+    return html.P(keys, className="legend")
+
+
+def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
+    if frame.is_empty():
+        return []
+    down = frame.filter(frame["up"] == 0).height if frame["up"].dtype.is_numeric() else frame.filter(~frame["up"]).height
+    title = f"{down} of {words.plural(frame.height, 'target')} down" if down else f"All {words.plural(frame.height, 'target')} up"
+    rows = [
+        (severity_mark(None if row["up"] else Severity.CRITICAL), row["job"], row["instance"], words.moment(row["last_ts"], result.window.end))
+        for row in frame.sort("up", "job", "instance").iter_rows(named=True)
+    ]
+    return [panel(title, "scraped targets, last sample in UTC", table(("state", "job", "instance", "last sample"), rows))]

@@ -1,0 +1,122 @@
+"""Pieces all pages are made of: the sentence, findings, figures, tables, notes, and what stands where data is not."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dash import dcc, html
+
+from analytics.result import Finding, Severity
+from dashboards import words
+from dashboards.figures import Drawn
+from dashboards.source import Failure
+from dashboards.state import State
+from dashboards.theme import WORDS
+
+Cell = Any
+"""Text or a component."""
+
+
+def icon(name: str) -> html.Span:
+    """Return an icon of assets/dashboard.css; a word always stands beside it, so it is hidden from readers."""
+    return html.Span(className=f"icon icon-{name}", **{"aria-hidden": "true"})
+
+
+def severity_mark(severity: Severity | None) -> html.Span:
+    """Return icon and word of a severity; None is OK."""
+    return html.Span([icon(str(severity or "ok")), WORDS[severity]], className=f"severity {severity or 'ok'}")
+
+
+def sentence(severity: Severity | None, text: Cell, since: str = "") -> html.Div:
+    """Return the one sentence a page starts with: what is wrong or that nothing is, and since when it knows."""
+    detail = [html.P(since, className="since")] if since else []
+    body = html.Div([html.H1(text), *detail])
+    return html.Div([severity_mark(severity), body], className=f"sentence {severity or 'ok'}", role="status")
+
+
+def panel(title: str, subtitle: str, *children: Cell, wide: int = 12) -> html.Section:
+    """Return a box with its finding as the title, `wide` of twelve columns."""
+    lines = [html.H2(title), *([html.P(subtitle, className="subtitle")] if subtitle else [])]
+    return html.Section([html.Div(lines, className="heading"), *children], className=f"panel span-{wide}")
+
+
+def figure(drawn: Drawn, name: str, wide: int = 12, *more: Cell) -> html.Section:
+    """Return a figure under its finding. `name` is unique on the page; a time axis zooms the page's range."""
+    graph = dcc.Graph(
+        id={"type": "figure", "name": name},
+        figure=drawn.figure,
+        config={"displaylogo": False, "displayModeBar": False, "responsive": True, "doubleClick": "reset"},
+        style={"height": f"{drawn.height}px"},
+    )
+    return panel(drawn.title, drawn.subtitle, graph, *more, wide=wide)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]], right: Sequence[int] = ()) -> html.Div:
+    """Return a table; columns in `right` hold numbers."""
+    side = ["number" if i in right else None for i in range(len(heads))]
+    head = html.Thead(html.Tr([html.Th(text, className=c) for text, c in zip(heads, side, strict=True)]))
+    body = [html.Tr([html.Td(cell, className=c) for cell, c in zip(row, side, strict=True)]) for row in rows]
+    return html.Div(html.Table([head, html.Tbody(body)]), className="table")
+
+
+def link(text: Cell, href: str, **more: Any) -> dcc.Link:
+    """Return a link within the app; it keeps the page loaded and the history honest."""
+    return dcc.Link(text, href=href, **more)
+
+
+def trace_link(trace_id: str, state: State) -> dcc.Link:
+    """Return a link to the page of one trace, by the first eight characters of its id."""
+    return link(trace_id[:8], state.href(f"/trace/{trace_id}"), className="trace", title=f"trace {trace_id}")
+
+
+def when(finding: Finding, now: datetime) -> str:
+    """Say since when a finding holds and for how long."""
+    start = words.moment(finding.since, now)
+    if finding.until is None:
+        return f"since {start} UTC, for {words.span(now - words.aware(finding.since))}, still on"
+    return f"{start} to {words.moment(finding.until, finding.since)} UTC, over"
+
+
+def finding_row(finding: Finding, page: str, state: State, now: datetime) -> html.Li:
+    """Return a finding: severity, summary, time and the way to its evidence (page, example traces)."""
+    service = finding.labels.get("service")
+    href = state.href(page, focus=service)
+    traces = [trace_link(str(item), state) for item in finding.evidence.get("trace_ids", ())[:3]]
+    examples = [html.Span(["example traces ", *_joined(traces)], className="examples")] if traces else []
+    text = html.Div([link(finding.summary, href, className="summary"), html.Div([when(finding, now), *examples])])
+    proof = link(["Evidence", icon("chevron")], href, className="evidence")
+    return html.Li([severity_mark(finding.severity), text, proof], className="finding")
+
+
+def ranked(findings: Sequence[Finding]) -> list[Finding]:
+    """Order findings: those that last first, then the worst, then the newest."""
+    return sorted(findings, key=lambda f: (f.until is None, f.severity.rank, f.since), reverse=True)
+
+
+def notes(lines: Sequence[str]) -> list[html.Ul]:
+    """Return refusals and caveats of an analysis, word for word."""
+    return [html.Ul([html.Li([icon("info"), line]) for line in lines], className="notes")] if lines else []
+
+
+def empty(title: str, fills: str, line: str) -> html.Section:
+    """Return what stands where there is no data: what would fill it and the line to add."""
+    return panel(title, "", html.P(fills), html.Pre(line), wide=12)
+
+
+def failed(failure: Failure, works: str = "") -> html.Section:
+    """Return what failed, what to do next, and what still works."""
+    lines = [html.P(failure.fact, className="fact")]
+    lines += [html.P(["Next step: ", failure.hint])] if failure.hint else []
+    lines += [html.P(works, className="subtitle")] if works else []
+    head = html.Div([severity_mark(Severity.WARNING), html.H2(f"Could not get {failure.what}")], className="heading row")
+    return html.Section([head, *lines], className="panel failed span-12", role="alert")
+
+
+def skeleton() -> html.Div:
+    """Return what stands while a panel loads; after a second it says so in words (assets/dashboard.css)."""
+    bones = [html.Div(className=f"bone {size}") for size in ("line", "short", "block")]
+    return html.Div([*bones, html.P("Still reading the store …", className="slow")], className="skeleton")
+
+
+def _joined(items: Sequence[Cell]) -> list[Cell]:
+    return [part for item in items for part in (", ", item)][1:]

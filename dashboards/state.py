@@ -1,0 +1,69 @@
+"""`State`: all that a page shows, in its URL, so that back, forward and a colleague's link show the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+THEMES = ("dark", "light")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Page, time range, filters and theme. `base` is the path the app is served under, with both slashes.
+
+    `window` is a text as in store.window.Window.parse, None for the analysis' own; `focus` is the service in view.
+    """
+
+    base: str = "/"
+    path: str = "/"
+    window: str | None = None
+    services: tuple[str, ...] = ()
+    focus: str | None = None
+    theme: str = THEMES[0]
+    live: bool = True
+    residuals: bool = False
+
+    @classmethod
+    def parse(cls, pathname: str | None, search: str | None, base: str = "/") -> "State":
+        """Read a URL's path and query; what is unknown or malformed falls back to the default."""
+        path = pathname or "/"
+        path = "/" + path.removeprefix(base) if path.startswith(base) else path
+        pairs = parse_qsl((search or "").removeprefix("?"))
+        given = dict(pairs)
+        return cls(
+            base=base,
+            path="/" if path.rstrip("/") in ("", base.rstrip("/")) else path.rstrip("/"),
+            window=given.get("range", "").strip() or None,
+            services=tuple(sorted({v for k, v in pairs if k == "service"})),
+            focus=given.get("of"),
+            theme=given["theme"] if given.get("theme") in THEMES else THEMES[0],
+            live=given.get("live") != "off",
+            residuals=given.get("show") == "residuals",
+        )
+
+    @property
+    def search(self) -> str:
+        """The query of the URL, with its question mark; empty where all is at its default."""
+        pairs = [("range", self.window or "")] if self.window else []
+        pairs += [("service", name) for name in self.services]
+        pairs += [("of", self.focus)] if self.focus else []
+        pairs += [("theme", self.theme)] if self.theme != THEMES[0] else []
+        pairs += [("live", "off")] if not self.live else []
+        pairs += [("show", "residuals")] if self.residuals else []
+        return "?" + urlencode(pairs, quote_via=quote, safe=":.,+") if pairs else ""
+
+    def href(self, path: str | None = None, **changes: Any) -> str:
+        """Return the URL of a page (this one by default) with some parts changed; the rest is kept."""
+        to = replace(self, **changes)
+        where = self.path if path is None else path
+        return self.base + quote(where.removeprefix("/")) + to.search
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The filters as parameters of an analysis."""
+        return {"where": tuple(("service", name) for name in self.services)} if self.services else {}
+
+    def toggled(self, service: str) -> tuple[str, ...]:
+        """The service filter with one service added, or taken away where it is set."""
+        return tuple(sorted(set(self.services) ^ {service}))

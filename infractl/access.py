@@ -1,0 +1,184 @@
+"""How a command reaches the store: the file where it is free, else the server that owns it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+
+from infractl import wire
+from store.batch import Batch, Receipt
+from store.errors import ExitCode, InfractlError, SourceError, StoreError, StoreLockedError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from analytics.result import Result
+    from store.database import Database
+
+SERVER_FILE = "server.json"
+
+
+class Access(Protocol):
+    """What commands may do, with the file or through a server."""
+
+    def append(self, batches: Sequence[Batch]) -> list[Receipt]:
+        """Store the batches in one transaction."""
+        ...
+
+    def analyze(self, name: str, params: Mapping[str, Any], window: str | None) -> "Result":
+        """Run one analysis; `window` as in Window.parse, None for the newest data."""
+        ...
+
+    def sql(self, text: str, limit: int | None) -> "pa.Table":
+        """Run one SELECT."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """Describe sources, rows, drops, size and lock holder."""
+        ...
+
+    def close(self) -> None:
+        """Release the file or connection."""
+        ...
+
+
+class LocalAccess:
+    """The store of a directory that nobody else has open."""
+
+    def __init__(self, database: "Database") -> None:
+        self.database = database
+
+    def append(self, batches: Sequence[Batch]) -> list[Receipt]:
+        """Store the batches in one transaction."""
+        return self.database.append(batches)
+
+    def analyze(self, name: str, params: Mapping[str, Any], window: str | None) -> "Result":
+        """Run one analysis here."""
+        from infractl.runner import run_named
+
+        return run_named(self.database, name, params, window)
+
+    def sql(self, text: str, limit: int | None) -> "pa.Table":
+        """Run one SELECT here."""
+        return self.database.sql(text, limit)
+
+    def status(self) -> dict[str, Any]:
+        """Describe the store; no server, so no targets."""
+        from infractl.status import store_status
+
+        return store_status(self.database) | {"lock": {"pid": os.getpid(), "server": None}}
+
+    def close(self) -> None:
+        """Release the file."""
+        self.database.close()
+
+
+class RemoteAccess:
+    """The store of a running `infractl serve`, through its API."""
+
+    def __init__(self, url: str) -> None:
+        import httpx
+
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(base_url=self.url, timeout=httpx.Timeout(300, connect=5), trust_env=False)
+
+    def append(self, batches: Sequence[Batch]) -> list[Receipt]:
+        """Send the batches; the server stores them in one transaction."""
+        answer = self._ask("POST", "/api/v1/append", content=wire.pack(batches))
+        return wire.receipts(answer)
+
+    def analyze(self, name: str, params: Mapping[str, Any], window: str | None) -> "Result":
+        """Have the server run one analysis."""
+        from analytics.catalog import load
+        from analytics.codec import from_json
+
+        query = {"params": orjson.dumps(params).decode()} | ({"window": window} if window else {})
+        return from_json(self._ask("GET", f"/api/v1/analyses/{name}", params=query), load(name).frames)
+
+    def sql(self, text: str, limit: int | None) -> "pa.Table":
+        """Have the server run one SELECT; rows come as an Arrow stream."""
+        import pyarrow as pa
+
+        answer = self._ask("POST", "/api/v1/sql", content=orjson.dumps({"sql": text, "limit": limit}))
+        return pa.ipc.open_stream(answer).read_all()
+
+    def status(self) -> dict[str, Any]:
+        """Status as the server sees it."""
+        found: dict[str, Any] = orjson.loads(self._ask("GET", "/api/v1/status"))
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _ask(self, method: str, path: str, **more: Any) -> bytes:
+        import httpx
+
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            raise SourceError(f"{self.url} does not answer: {error}", "is infractl serve running there?") from error
+        if answer.is_success:
+            return answer.content
+        raise _refused(self.url, answer.status_code, answer.content)
+
+
+def open_access(directory: Path, server: str | None = None, create: bool = False) -> Access:
+    """Open the store of a directory, or the server that owns it, or the server named.
+
+    Raises StoreError when there is no store and none shall be created, StoreLockedError naming the owner when that is
+    no server that answers.
+    """
+    if server:
+        return RemoteAccess(server)
+    from store.database import FILE_NAME, Database
+
+    if not create and not (directory / FILE_NAME).exists():
+        raise StoreError(
+            f"nothing is stored in {directory}", "infractl import FILE, infractl serve, or name --data DIR"
+        )
+
+    try:
+        return LocalAccess(Database(directory))
+    except StoreLockedError:
+        url = _server_of(directory)
+        if url is None:
+            raise
+        remote = RemoteAccess(url)
+        try:
+            remote.status()
+        except SourceError:
+            remote.close()
+            raise _locked_again(directory) from None
+        return remote
+
+
+def _locked_again(directory: Path) -> InfractlError:
+    from store.database import Database
+
+    try:
+        Database(directory).close()
+    except InfractlError as error:
+        return error
+    return StoreError(f"{directory} was busy a moment ago", "try again")
+
+
+def _server_of(directory: Path) -> str | None:
+    """Address that the owning serve wrote beside the file."""
+    try:
+        url: str | None = orjson.loads((directory / SERVER_FILE).read_bytes())["url"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return url
+
+
+def _refused(url: str, status: int, body: bytes) -> InfractlError:
+    """Make the server's JSON error the error it was there."""
+    try:
+        told = orjson.loads(body)
+        kinds = {ExitCode.USAGE: UsageError, ExitCode.STORE: StoreError, ExitCode.SOURCE: SourceError}
+        return kinds.get(ExitCode(told["code"]), StoreError)(told["error"], told["hint"])
+    except (ValueError, KeyError, TypeError):
+        return SourceError(f"{url} answered {status}", "is that an infractl server?")

@@ -1,0 +1,1 @@
+"""One file per command: it parses, calls and renders; it computes nothing."""

@@ -1,0 +1,130 @@
+"""`infractl analyze NAME|--all`: one subcommand per analysis, its options from the analysis' parameters."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analytics.catalog import ANALYSES
+from infractl.render import FORMATS
+from infractl.settings import store_options
+from store.errors import ExitCode
+
+SEVERITIES = ("info", "warning", "critical")
+
+
+class AnalysisGroup(click.Group):
+    """Analyses by name; options of one are read from its Params when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in catalog order."""
+        del ctx
+        return list(ANALYSES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Build the command of one analysis. Raises UsageError naming the nearest for an unknown one."""
+        del ctx
+        from analytics.catalog import load
+
+        return _command(load(cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the analyses without importing one."""
+        del ctx
+        with formatter.section("Analyses (infractl analyze NAME --help for parameters)"):
+            formatter.write_dl([(name, text) for name, text in ANALYSES.items()])
+
+
+def _options(command: Any) -> Any:
+    """Options every analysis has."""
+    for option in reversed(
+        (
+            click.option("--since", metavar="DURATION", help="The time before now, like 24h or 7d."),
+            click.option("--window", metavar="A..B", help="From A to B (UTC unless with an offset)."),
+            click.option("--where", metavar="K=V", multiple=True, help="Keep rows with K=V; repeatable."),
+            click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True),
+            click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."),
+            click.option("--fail-on", type=click.Choice(SEVERITIES), help="Exit 1 on findings this bad or worse."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=AnalysisGroup, invoke_without_command=True)
+@click.option("--all", "every", is_flag=True, help="Run every analysis.")
+@_options
+@store_options
+def command(every: bool, **options: Any) -> int | None:
+    """Run an analysis and print what it found.
+
+    Without --since or --window the window ends at the newest row stored.
+    """
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand:
+        return None
+    if not every:
+        raise click.UsageError("name an analysis, or --all", ctx)
+    return _answer(list(ANALYSES), {}, options)
+
+
+def _command(analysis: Any) -> click.Command:
+    """Build the click command of an analysis."""
+    own = [f for f in fields(analysis.params) if f.name != "where"]
+
+    def callback(**values: Any) -> int:
+        params = {f.name: values.pop(f.name) for f in own if values[f.name] is not None}
+        return _answer([analysis.name], params, values)
+
+    made = click.Command(analysis.name, callback=callback, help=analysis.doc, short_help=analysis.title)
+    made.params = [_option(f) for f in own]
+    wrapped: click.Command = _options(store_options(made))
+    return wrapped
+
+
+def _option(field: "Field[Any]") -> click.Option:
+    default = None if field.default is MISSING else field.default
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    text = field.metadata.get("doc", "") + (f"  [default: {shown}]" if shown not in (None, "") else "")
+    choices = field.metadata.get("choices")
+    flag = "--" + field.name.replace("_", "-")
+    return click.Option([flag, field.name], default=None, type=click.Choice(choices) if choices else str, help=text)
+
+
+def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any]) -> int:
+    """Run, render, write; exit code 1 when a finding is as bad as --fail-on."""
+    from analytics.result import Severity
+    from infractl.access import open_access
+    from infractl.render import render
+
+    window = _window(options)
+    asked = params | {"where": [_pair(text) for text in options["where"]]}
+    access = open_access(options["data"], options["server"])
+    try:
+        results = [access.analyze(name, asked, window) for name in names]
+    finally:
+        access.close()
+    text = "\n".join(render(result, options["form"]) for result in results)
+    if options["output"]:
+        options["output"].write_text(text, encoding="utf-8")
+    else:
+        click.echo(text, nl=False)
+    limit = Severity(options["fail_on"]).rank if options["fail_on"] else None
+    worst = max((r.worst.rank for r in results if r.worst), default=-1)
+    return ExitCode.FINDINGS if limit is not None and worst >= limit else ExitCode.OK
+
+
+def _window(options: dict[str, Any]) -> str | None:
+    if options["since"] and options["window"]:
+        raise click.UsageError("give --since or --window, not both")
+    chosen: str | None = options["since"] or options["window"]
+    return chosen
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.UsageError(f"--where takes K=V, not {text!r}")
+    return key, value

@@ -1,0 +1,23 @@
+"""The commands, in the order of `infractl --help`. A command is one module with a `command` and one line here."""
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """Module below infractl.commands and the one-line help."""
+
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "demo": Entry("demo", "Load the sample data, run every analysis, print the findings, serve the dashboard."),
+    "serve": Entry("serve", "Collect, store, analyse, alert and show, in one process."),
+    "import": Entry("import_", "Take files in: OTLP, Prometheus text, request logs, time series."),
+    "analyze": Entry("analyze", "Run an analysis and print what it found."),
+    "status": Entry("status", "Sources, rows, refused rows by reason, store size, lock holder."),
+    "sql": Entry("sql", "Run one read-only SELECT."),
+    "export": Entry("export", "Write a table to a Parquet or CSV file."),
+    "rules": Entry("rules", "Prometheus rules and Alertmanager configuration from the same triggers."),
+    "config": Entry("config", "Write, show and check infractl.yaml."),
+}

@@ -1,0 +1,55 @@
+"""`infractl export`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infractl.settings import store_options
+from store.errors import UsageError
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="FILE.parquet or FILE.csv"
+)
+@click.option("--since", metavar="DURATION", help="Only the time before now, like 24h.")
+@click.option("--window", metavar="A..B", help="Only from A to B.")
+@store_options
+def command(table: str, output: Path, data: Path, server: str | None, **options: Any) -> None:
+    """Write a table to a Parquet (zstd) or CSV file."""
+    import polars as pl
+
+    from infractl.access import open_access
+
+    if output.suffix not in (".parquet", ".csv"):
+        raise UsageError(f"--output cannot be {str(output)!r}", "give it the suffix .parquet or .csv")
+    text = _select(table, options["since"] or options["window"])
+    access = open_access(data, server)
+    try:
+        frame = pl.DataFrame(pl.from_arrow(access.sql(text, None)))
+    finally:
+        access.close()
+    part = output.with_name(output.name + ".part")
+    frame.write_parquet(part, compression="zstd") if output.suffix == ".parquet" else frame.write_csv(part)
+    part.replace(output)
+    click.echo(f"{frame.height} rows of {table} in {output}", err=True)
+
+
+def _select(name: str, window: str | None) -> str:
+    """SELECT of a table, bounded by time where asked. Raises UsageError."""
+    from store.tables import BY_NAME
+    from store.window import Window
+
+    if name not in BY_NAME:
+        raise UsageError(f"there is no table {name!r}", "tables: " + ", ".join(BY_NAME))
+    time = BY_NAME[name].time
+    if window is None:
+        return f'SELECT * FROM "{name}"'
+    if time is None:
+        raise UsageError(f"table {name} has no time column", "leave out --since and --window")
+    bounds = Window.parse(window, datetime.now(UTC))
+    low, high = (at.replace(tzinfo=None).isoformat(" ") for at in (bounds.start, bounds.end))
+    return f"SELECT * FROM \"{name}\" WHERE {time} >= TIMESTAMP '{low}' AND {time} < TIMESTAMP '{high}' ORDER BY {time}"

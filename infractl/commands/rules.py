@@ -1,0 +1,185 @@
+"""`infractl rules`: write alert rules and Alertmanager's configuration, check them, test them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from store.errors import ConfigError, SourceError, UsageError
+from store.window import parse_duration
+
+if TYPE_CHECKING:
+    from rules.alert import RuleOptions
+
+TIMEOUT_S = 10.0
+
+
+def _site_options(run: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that shape the rules; `_read_options` reads them."""
+    for option in (
+        click.option("--stale-after", metavar="DURATION", help="Age at which an analysis counts as stale (15m)."),
+        click.option("--gap", metavar="DURATION", help="How long a sample counts when scrapes are missed (2m)."),
+        click.option("--keep-firing", metavar="DURATION", help="How long every alert outlasts its condition."),
+        click.option("--hold", metavar="DURATION", help="How long every condition must hold before its alert fires."),
+        click.option("--label", metavar="K=V", multiple=True, help="Label to put on every alert; may be repeated."),
+        click.option("--job", help="Prometheus' job name of the infractl scrape (infractl)."),
+        click.option("--runbook-url", metavar="URL", help="Where the runbooks are; {slug} stands for a page's name."),
+    ):
+        run = option(run)
+    return run
+
+
+@click.group("rules")
+def command() -> None:
+    """Alert rules for Prometheus, made from the triggers of the analyses.
+
+    Have Prometheus scrape infractl as job `infractl` with `honor_labels: true`, or its labels `job` and `instance`
+    arrive under other names.
+    """
+
+
+@command.command()
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Rule file to write; else stdout.")
+@click.option(
+    "--alertmanager", type=click.Path(path_type=Path), metavar="FILE", help="Write Alertmanager's config too."
+)
+@click.option("--webhook-url", metavar="URL", help="Where Alertmanager sends notifications.")
+@click.option("--deadman-url", metavar="URL", help="Outside watcher of the dead man's switch.")
+@_site_options
+def build(
+    output: Path | None, alertmanager: Path | None, webhook_url: str | None, deadman_url: str | None, **site: Any
+) -> None:
+    """Write the rule file, and with --alertmanager the configuration that routes its alerts."""
+    from analytics.catalog import load_all
+    from rules.build import rule_groups, to_yaml
+
+    built = rule_groups(load_all(), _read_options(**site))
+    if output is None:
+        click.echo(to_yaml(built), nl=False)
+    else:
+        _write(output, to_yaml(built))
+        click.echo(f"{sum(len(g['rules']) for g in built['groups'])} rules in {output}", err=True)
+    if alertmanager is not None:
+        _write_alertmanager(alertmanager, webhook_url, deadman_url)
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--metrics", metavar="FILE|URL", help="A /metrics page: report rules on metrics that it lacks.")
+@click.option("--runbooks", type=click.Path(path_type=Path), metavar="DIR", help="Report alerts without a page there.")
+@_site_options
+def check(file: Path | None, metrics: str | None, runbooks: Path | None, **site: Any) -> None:
+    """Check a rule file; without FILE, the one that `build` would write.
+
+    Reports labels that a template uses and its expression drops, rules that can never fire, and what promtool finds.
+    """
+    from analytics.catalog import load_all
+    from rules.build import read_rules, rule_groups, to_yaml
+    from rules.lint import known_metrics, lint, page_metrics
+
+    analyses = load_all()
+    text = to_yaml(rule_groups(analyses, _read_options(**site))) if file is None else _read_file(file)
+    name = "the generated rule file" if file is None else str(file)
+    rule_file = read_rules(text, name)
+    known = known_metrics(analyses)
+    exposed = page_metrics(_fetch(metrics)) if metrics else (frozenset(known) if file is None else None)
+    problems = lint(rule_file, known, exposed=exposed, runbooks=runbooks)
+    for problem in problems:
+        click.echo(f"{problem.rule}: {problem.text}" + (f" ({problem.hint})" if problem.hint else ""))
+    _ask_promtool(text)
+    if problems:
+        raise ConfigError(f"{len(problems)} problems in {name}", "each is a line above")
+    click.echo(f"{sum(len(g.get('rules', ())) for g in rule_file['groups'])} rules, no problem", err=True)
+
+
+@command.command()
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Keep rules.yml and rules_test.yml here."
+)
+@_site_options
+def test(output: Path | None, **site: Any) -> None:
+    """Run unit tests of every rule with promtool: each fires past its bound, not at it, and resolves."""
+    from analytics.catalog import load_all
+    from rules import promtool, unit_tests
+    from rules.build import rule_groups, to_yaml
+
+    options, analyses = _read_options(**site), load_all()
+    with TemporaryDirectory() as scratch:
+        folder = output or Path(scratch)
+        tests = folder / "rules_test.yml"
+        _write(folder / "rules.yml", to_yaml(rule_groups(analyses, options)))
+        _write(tests, to_yaml(unit_tests.unit_tests(analyses, options, "rules.yml"), unit_tests.HEADER))
+        click.echo(promtool.test_rules(tests))
+
+
+def _read_options(
+    *,
+    runbook_url: str | None,
+    job: str | None,
+    label: tuple[str, ...],
+    **durations: str | None,
+) -> "RuleOptions":
+    from rules.alert import RuleOptions
+
+    given: dict[str, Any] = {"runbook_url": runbook_url, "job": job}
+    given |= {name: parse_duration(text) for name, text in durations.items() if text is not None}
+    pairs = [text.partition("=") for text in label]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise UsageError(f"--label {key!r} has no value", "write it like --label team=platform")
+    return RuleOptions(labels={k: v for k, _, v in pairs}, **{k: v for k, v in given.items() if v is not None})
+
+
+def _write_alertmanager(path: Path, webhook_url: str | None, deadman_url: str | None) -> None:
+    from rules.alertmanager import HEADER, PLACEHOLDER_URL, NotifyOptions, alertmanager_config
+    from rules.build import to_yaml
+
+    notify = NotifyOptions(webhook_url=webhook_url or PLACEHOLDER_URL, deadman_url=deadman_url)
+    _write(path, to_yaml(alertmanager_config(notify), HEADER))
+    click.echo(f"Alertmanager's configuration in {path}", err=True)
+    if webhook_url is None:
+        click.echo(f"its webhook is a placeholder, {PLACEHOLDER_URL}: set --webhook-url", err=True)
+
+
+def _ask_promtool(text: str) -> None:
+    from rules import promtool
+
+    if not promtool.is_installed("promtool"):
+        package = promtool.PACKAGES["promtool"]
+        click.echo(f"promtool is not installed, so it has not checked the file: apt install {package}", err=True)
+        return
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "rules.yml"
+        _write(path, text)
+        promtool.check_rules(path)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from error
+
+
+def _fetch(source: str) -> str:
+    """Text of a page or a file of one. Raises SourceError where an address does not answer with 200."""
+    if not source.startswith(("http://", "https://")):
+        return _read_file(Path(source))
+    import httpx
+
+    try:
+        answer = httpx.get(source, timeout=TIMEOUT_S, follow_redirects=True)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise SourceError(f"{source} does not answer: {error}", "give the address of a /metrics page") from error
+    return answer.text

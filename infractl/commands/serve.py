@@ -1,0 +1,59 @@
+"""`infractl serve`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infractl.settings import config_option, content, current_config, data_option, schedules, telemetry
+from store.errors import UsageError
+
+
+@click.command()
+@config_option
+@data_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8050, show_default=True, help="Dashboard, API and /metrics; 0 takes a free one.")
+@click.option("--otlp-http-port", default=4318, show_default=True, help="OTLP over HTTP; 0 free, -1 off.")
+@click.option("--otlp-grpc-port", default=4317, show_default=True, help="OTLP over gRPC; 0 free, -1 off.")
+@click.option("--base-path", default="/", show_default=True, help="Path the dashboard is served under, e.g. /infra/.")
+def command(data: Path, base_path: str, **ports: Any) -> None:
+    """Collect, store, analyse, alert and show, in one process."""
+    from infractl.server.process import Options, serve
+    from infractl.sources import scrape_targets
+
+    config = current_config()
+    options = Options(
+        data=data,
+        host=ports["host"],
+        port=ports["port"],
+        otlp_http_port=_or_off(ports["otlp_http_port"]),
+        otlp_grpc_port=_or_off(ports["otlp_grpc_port"]),
+        base_path=checked_base(base_path),
+        targets=scrape_targets(config),
+        content=content(config),
+        telemetry=telemetry(config),
+        schedules=schedules(config),
+    )
+    serve(options, announce)
+
+
+def announce(address: Any) -> None:
+    """Say where everything listens."""
+    click.echo(f"dashboard  {address.url}", err=True)
+    click.echo(f"metrics    {address.url.rstrip('/')}/metrics", err=True)
+    if address.otlp_http_port:
+        click.echo(f"OTLP/HTTP  port {address.otlp_http_port} (/v1/traces)", err=True)
+    if address.otlp_grpc_port:
+        click.echo(f"OTLP/gRPC  port {address.otlp_grpc_port}", err=True)
+
+
+def checked_base(path: str) -> str:
+    """Return the base path with both slashes. Raises UsageError for anything that is no path."""
+    if not path.startswith("/") or any(c in path for c in "?#% "):
+        raise UsageError(f"--base-path cannot be {path!r}", "write it like /infra/")
+    return path if path.endswith("/") else path + "/"
+
+
+def _or_off(port: int) -> int | None:
+    return None if port < 0 else port

@@ -1,0 +1,30 @@
+"""`infractl sql`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infractl.settings import store_options
+
+FORMATS = ("table", "json", "csv", "md")
+
+
+@click.command()
+@click.argument("text", metavar='"SELECT …"')
+@click.option("--limit", type=click.IntRange(1), help="Return at most this many rows.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@store_options
+def command(text: str, limit: int | None, form: str, data: Path, server: str | None, **_: Any) -> None:
+    """Run one read-only SELECT over the stored tables (docs/tables.md)."""
+    import polars as pl
+
+    from infractl.access import open_access
+    from infractl.render import render_frame
+
+    access = open_access(data, server)
+    try:
+        frame = pl.DataFrame(pl.from_arrow(access.sql(text, limit)))
+    finally:
+        access.close()
+    click.echo(render_frame(frame, form), nl=False)

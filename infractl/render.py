@@ -1,0 +1,130 @@
+"""A Result (or a table) as text: table, JSON, CSV, Markdown. Each renderer takes exactly one value."""
+
+import csv
+import io
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from analytics.codec import rows, to_json
+from analytics.result import Finding, Result
+from store.window import format_time
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = ("table", "json", "csv", "md", "html")
+MAX_TABLE_ROWS = 20
+_CHART_FRAMES = ("windows", "residuals", "timeline")  # data for figures: whole in json and csv, left out of text
+
+
+def render(result: Result, form: str) -> str:
+    """Text of a Result in one of FORMATS."""
+    if form == "json":
+        return to_json(result).decode() + "\n"
+    if form == "csv":
+        return _csv_blocks(result)
+    if form == "html":
+        return _html(result)
+    return _text(result, "pipe" if form == "md" else "simple", form == "md")
+
+
+def status_text(status: Mapping[str, Any]) -> str:
+    """Text of what `infractl status` found."""
+    import polars as pl
+
+    lock = status["lock"]
+    owner = f"server {lock['server']} (process {lock['pid']})" if lock["server"] else "free (opened by this command)"
+    lines = [f"data    {status['data']}  {status['size_bytes'] / 1e6:.1f} MB", f"lock    {owner}"]
+    lines += [f"rows    {name}: {n}" for name, n in status["tables"].items()]
+    lines += [f"time    {n}: {w['start']} – {w['end']}" for n, w in status["extent"].items() if w]
+    for title in ("targets", "sources", "drops"):
+        if status.get(title):
+            frame = pl.DataFrame(status[title], infer_schema_length=None)
+            lines += ["", "rows refused" if title == "drops" else title, grid(frame, "simple")]
+    lines += [] if status["sources"] else ["", "Nothing stored yet: infractl import FILE, or infractl serve."]
+    return "\n".join(lines) + "\n"
+
+
+def render_frame(frame: "pl.DataFrame", form: str) -> str:
+    """Text of one table in one of FORMATS; JSON is a list of rows."""
+    if form == "json":
+        import orjson
+
+        return orjson.dumps(rows(frame), default=str).decode() + "\n"
+    if form == "csv":
+        return _csv(frame)
+    return grid(frame, "pipe" if form == "md" else "simple") + "\n"
+
+
+def grid(frame: "pl.DataFrame", style: str) -> str:
+    """Aligned columns; missing values stay empty."""
+    from tabulate import tabulate
+
+    body = [[cell(value) for value in row] for row in frame.iter_rows()]
+    return tabulate(body, headers=frame.columns, tablefmt=style, disable_numparse=True, colalign=_align(frame))
+
+
+def cell(value: Any) -> str:
+    """One value as text: six significant digits, times in UTC, nothing for a missing value."""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return format_time(value) if isinstance(value, datetime) else str(value)
+
+
+def sentence(finding: Finding) -> str:
+    """One line for a finding: severity, when, what."""
+    until = "now" if finding.until is None else format_time(finding.until)
+    return f"{finding.severity.upper():8} {format_time(finding.since)} – {until}  {finding.summary}"
+
+
+def _align(frame: "pl.DataFrame") -> tuple[str, ...] | None:
+    return tuple("right" if dtype.is_numeric() else "left" for dtype in frame.dtypes) if frame.height else None
+
+
+def _text(result: Result, style: str, markdown: bool) -> str:
+    head = "## " if markdown else ""
+    lines = [f"{head}{result.analysis}: {result.status}, {result.window}", ""]
+    lines += [("- " if markdown else "") + sentence(finding) for finding in result.findings]
+    if not result.findings and result.status == "ok":
+        lines.append("No findings.")
+    for name, frame in result.frames.items():
+        if name in _CHART_FRAMES or not frame.height:
+            continue
+        lines += ["", f"{head}{name}", *([""] if markdown else []), grid(frame.head(MAX_TABLE_ROWS), style)]
+        if frame.height > MAX_TABLE_ROWS:
+            lines.append(f"… {frame.height - MAX_TABLE_ROWS} more rows (--format json or csv has all)")
+    lines += ["", *(("- " if markdown else "note: ") + note for note in result.notes)] if result.notes else []
+    return "\n".join(lines) + "\n"
+
+
+def _html(result: Result) -> str:
+    """Build a self-contained page: findings, tables, notes."""
+    from html import escape
+
+    title = f"{result.analysis}: {result.status}, {result.window}"
+    items = [f"<li>{escape(sentence(finding))}</li>" for finding in result.findings] or ["<li>No findings.</li>"]
+    parts = [f"<h1>{escape(title)}</h1>", "<ul>", *items, "</ul>"]
+    for name, frame in result.frames.items():
+        if name not in _CHART_FRAMES and frame.height:
+            parts += [f"<h2>{escape(name)}</h2>", grid(frame, "html")]
+    parts += [f"<p>{escape(note)}</p>" for note in result.notes]
+    head = f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>'
+    return head + "<style>body{font:14px sans-serif}td,th{padding:2px 8px}</style>" + "\n".join(parts) + "\n"
+
+
+def _csv(frame: "pl.DataFrame") -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(frame.columns)
+    writer.writerows([[cell(value) for value in row] for row in frame.iter_rows()])
+    return out.getvalue()
+
+
+def _csv_blocks(result: Result) -> str:
+    """Every frame as a block, `# name` before it, an empty line after it."""
+    return "\n".join(f"# {name}\n{_csv(frame)}" for name, frame in result.frames.items())

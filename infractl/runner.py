@@ -1,0 +1,65 @@
+"""Run one analysis over a store: read its inputs, call it, hand back the Result."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from analytics.analysis import Analysis, Params
+from analytics.catalog import load
+from analytics.result import Result
+from store.query import Query
+from store.window import Window, format_duration, format_time
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Reader(Protocol):
+    """What a run needs of the store."""
+
+    def read(self, query: Query, window: Window) -> "pl.DataFrame":
+        """Rows of a query within a window."""
+        ...
+
+    def newest(self) -> datetime | None:
+        """Time of the newest request or sample."""
+        ...
+
+
+def run(reader: Reader, analysis: Analysis[Any], params: Params, window: Window) -> tuple[Result, int]:
+    """Return the Result and the number of rows it rests on."""
+    inputs = {name: reader.read(query, window) for name, query in analysis.inputs(params).items()}
+    return analysis.run(inputs, params, window), sum(frame.height for frame in inputs.values())
+
+
+def run_named(reader: Reader, name: str, params: Mapping[str, Any], window: str | None) -> Result:
+    """Run an analysis by name with texts as parameters.
+
+    Without a window it ends at the newest row and is as long as the analysis looks back; a note says so when that is
+    not the present.
+    """
+    analysis = load(name)
+    made = analysis.make_params(params)
+    now = datetime.now(UTC)
+    if window is not None:
+        return run(reader, analysis, made, Window.parse(window, now))[0]
+    chosen = newest_window(reader, analysis, now)
+    result = run(reader, analysis, made, chosen)[0]
+    if (now - chosen.end).total_seconds() <= STALE_S:
+        return result
+    note = (
+        f"The window is the {format_duration(chosen.span)} up to the newest row, "
+        f"{format_time(chosen.end)}; choose another with --since or --window."
+    )
+    return replace(result, notes=(*result.notes, note))
+
+
+STALE_S = 300
+"""Data this much older than now are named as old: five minutes, Prometheus' own look-back."""
+
+
+def newest_window(reader: Reader, analysis: Analysis[Any], now: datetime) -> Window:
+    """Return the look-back window of an analysis up to the newest request or sample, or up to now without one."""
+    newest = reader.newest()
+    return Window.last(analysis.lookback, now if newest is None else min(newest + timedelta(microseconds=1), now))

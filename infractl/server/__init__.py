@@ -1,0 +1,1 @@
+"""The one process: what `infractl serve` and `infractl demo` start."""

@@ -1,0 +1,131 @@
+"""/api/v1, /metrics and /healthz as starlette routes."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from analytics.catalog import ANALYSES
+from analytics.codec import to_json
+from infractl import wire
+from infractl.exposition import Exposition
+from infractl.runner import run_named
+from store.batch import Batch, Receipt
+from store.database import Database
+from store.errors import BusyError, ExitCode, InfractlError, UsageError
+
+Handler = Callable[[Request], Awaitable[Response]]
+_HTTP_STATUS = {ExitCode.USAGE: 400, ExitCode.STORE: 503, ExitCode.SOURCE: 502}
+
+
+class SqlRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of POST /api/v1/sql."""
+
+    sql: str
+    limit: int | None = None
+
+
+class Api:
+    """The routes over one store."""
+
+    def __init__(
+        self,
+        database: Database,
+        submit: Callable[[Batch], "Future[Receipt]"],
+        exposition: Exposition,
+        status: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self._database, self._submit, self._exposition, self._status = database, submit, exposition, status
+
+    def routes(self) -> list[Route]:
+        """All routes."""
+        return [
+            Route("/healthz", self.health),
+            Route("/metrics", self.metrics),
+            Route("/api/v1/status", _told(self.status)),
+            Route("/api/v1/analyses", _told(self.analyses)),
+            Route("/api/v1/analyses/{name}", _told(self.analysis)),
+            Route("/api/v1/sql", _told(self.sql), methods=["POST"]),
+            Route("/api/v1/append", _told(self.append), methods=["POST"]),
+        ]
+
+    async def health(self, request: Request) -> Response:
+        """Answer while the process lives."""
+        del request
+        return PlainTextResponse("ok\n")
+
+    async def metrics(self, request: Request) -> Response:
+        """Render the published signals; nothing is computed here."""
+        del request
+        return Response(self._exposition.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def status(self, request: Request) -> Response:
+        """Report sources, rows, drops, targets."""
+        del request
+        return Response(orjson.dumps(await run_in_threadpool(self._status)), media_type="application/json")
+
+    async def analyses(self, request: Request) -> Response:
+        """Names of the analyses."""
+        del request
+        return JSONResponse(list(ANALYSES))
+
+    async def analysis(self, request: Request) -> Response:
+        """Run one analysis: ?window=24h|A..B&params={JSON}."""
+        params = _json_object(request.query_params.get("params", "{}"))
+        window = request.query_params.get("window")
+        result = await run_in_threadpool(run_named, self._database, request.path_params["name"], params, window)
+        return Response(to_json(result), media_type="application/json")
+
+    async def sql(self, request: Request) -> Response:
+        """Run one SELECT; the rows come as an Arrow stream."""
+        try:
+            asked = msgspec.json.decode(await request.body(), type=SqlRequest)
+        except msgspec.DecodeError as error:
+            fact = f"the body is no SQL request: {error}"
+            raise UsageError(fact, 'send {"sql": "SELECT …", "limit": 1000}') from error
+        return Response(await run_in_threadpool(self._rows, asked), media_type="application/vnd.apache.arrow.stream")
+
+    async def append(self, request: Request) -> Response:
+        """Store batches that a command decoded; answered after COMMIT."""
+        batches = wire.unpack(await request.body())
+        receipts = await run_in_threadpool(self._database.append, batches)
+        return Response(wire.pack_receipts(receipts), media_type="application/json")
+
+    def _rows(self, asked: SqlRequest) -> bytes:
+        import pyarrow as pa
+
+        table = self._database.sql(asked.sql, asked.limit)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return bytes(sink.getvalue())
+
+
+def _told(handler: Handler) -> Handler:
+    """Answer an InfractlError as JSON: error, hint, exit code."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except InfractlError as error:
+            told = {"error": str(error), "hint": error.hint, "code": int(error.code)}
+            headers = {"Retry-After": str(max(1, round(error.retry_after_s)))} if isinstance(error, BusyError) else None
+            return JSONResponse(told, _HTTP_STATUS.get(error.code, 500), headers)
+
+    return answer
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        made = orjson.loads(text)
+    except ValueError as error:
+        raise UsageError(f"params is no JSON: {error}", 'write it like params={"tau":0.95}') from error
+    if not isinstance(made, dict):
+        raise UsageError("params must be a JSON object", 'write it like params={"tau":0.95}')
+    return made

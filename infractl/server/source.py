@@ -1,0 +1,34 @@
+"""What the dashboard reads, from the store of this process."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.trace import Tracer
+
+from analytics.result import Result
+from infractl.runner import run_named
+from store.database import Database
+from store.tables import SPANS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class StoreSource:
+    """Answers the dashboard's questions; each is one span of our own traces."""
+
+    def __init__(self, database: Database, tracer: Tracer, status: Callable[[], Mapping[str, Any]]) -> None:
+        self._database, self._tracer, self._status = database, tracer, status
+
+    def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
+        """Run an analysis; without a window it ends at the newest row."""
+        with self._tracer.start_as_current_span(f"page {analysis}"):
+            return run_named(self._database, analysis, params, window)
+
+    def status(self) -> Mapping[str, Any]:
+        """Facts about the store and the sources."""
+        return self._status()
+
+    def trace(self, trace_id: str) -> "pl.DataFrame":
+        """Spans of one trace."""
+        return self._database.equal(SPANS, "trace_id", trace_id)

@@ -1,0 +1,138 @@
+"""Options shared by commands, and how the configuration file becomes their defaults."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from infractl.commands.catalog import COMMANDS
+from infractl.configfile import DEFAULT_FILE, AnalysisSchedule, ConfigFile, Content, Telemetry, load, nearest
+from store.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+GLOBAL_KEYS = ("data", "server")
+SECTIONS = ("scrape_configs", "content", "telemetry", "analyses")
+DEFAULT_DATA = Path("infractl-data")
+
+
+def config_option(command: F) -> F:
+    """Add --config FILE, read before the other options, so that its keys are their defaults."""
+    return click.option(
+        "--config",
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar="INFRACTL_CONFIG",
+        is_eager=True,
+        callback=_apply,
+        help=f"Configuration file [default: {DEFAULT_FILE} where it exists]",
+    )(command)
+
+
+def data_option(command: F) -> F:
+    """Add --data DIR, the directory that holds everything stored."""
+    return click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=DEFAULT_DATA,
+        envvar="INFRACTL_DATA",
+        show_default=True,
+        help="Directory with the DuckDB file.",
+    )(command)
+
+
+def server_option(command: F) -> F:
+    """Add --server URL, to ask a running serve instead of opening the file."""
+    return click.option(
+        "--server",
+        metavar="URL",
+        envvar="INFRACTL_SERVER",
+        help="Ask this running infractl serve instead of opening --data.",
+    )(command)
+
+
+def store_options(command: F) -> F:
+    """Add --config, --data and --server."""
+    return config_option(data_option(server_option(command)))
+
+
+def current_config() -> ConfigFile:
+    """Return the configuration file of the running command (empty where there is none)."""
+    found: ConfigFile = click.get_current_context().meta.get("infractl.config", ConfigFile())
+    return found
+
+
+def content(config: ConfigFile) -> Content:
+    """Section content."""
+    found: Content | None = config.section("content", Content)
+    return found or Content()
+
+
+def telemetry(config: ConfigFile) -> Telemetry:
+    """Section telemetry."""
+    found: Telemetry | None = config.section("telemetry", Telemetry)
+    return found or Telemetry()
+
+
+def schedules(config: ConfigFile) -> dict[str, AnalysisSchedule]:
+    """Section analyses: schedule by analysis name; an unknown name is refused."""
+    from analytics.catalog import ANALYSES
+
+    found: dict[str, AnalysisSchedule] = config.section("analyses", dict[str, AnalysisSchedule]) or {}
+    for name in found:
+        if name not in ANALYSES:
+            where = config.where("analyses", name)
+            raise ConfigError(f"{where}: there is no analysis {name!r}", nearest(name, ANALYSES))
+    return {name: found.get(name, AnalysisSchedule()) for name in ANALYSES}
+
+
+def check_top_level(config: ConfigFile) -> None:
+    """Refuse a top-level key nobody reads, naming the nearest."""
+    known = {*GLOBAL_KEYS, *SECTIONS, *COMMANDS}
+    for key in config.values:
+        if key not in known:
+            raise ConfigError(f"{config.where(key)}: unknown key {key!r}", nearest(key, known))
+
+
+def command_defaults(config: ConfigFile, command: click.Command, name: str) -> dict[str, Any]:
+    """Options of one command as the file gives them; an unknown one is refused, naming the nearest."""
+    section = config.values.get(name) or {}
+    if not isinstance(section, dict):
+        fact = f"{config.where(name)}: {name} must be a mapping of its options"
+        raise ConfigError(fact, f"see infractl {name} --help")
+    children = command.commands if isinstance(command, click.Group) else {}
+    known = {p.name: p for p in command.params if isinstance(p, click.Option) and p.name not in ("config", "help")}
+    for key in section:
+        if key.replace("-", "_") not in known and key not in children:
+            names = [str(n) for n in known] + list(children)
+            raise ConfigError(f"{config.where(name, key)}: unknown key '{name}.{key}'", nearest(key, names))
+    globals_ = {key: config.values[key] for key in GLOBAL_KEYS if key in config.values}
+    return {**globals_, **{key.replace("-", "_"): value for key, value in section.items()}}
+
+
+def _apply(ctx: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """Load the file and make it the defaults of the command being parsed."""
+    del option
+    path = value or Path(DEFAULT_FILE)
+    if value is None and not path.is_file():
+        return None
+    config = load(path)
+    check_top_level(config)
+    ctx.meta["infractl.config"] = config
+    names = [c.info_name or "" for c in _chain(ctx)][1:]
+    merged: dict[str, Any] = {}
+    if names and names[0] in COMMANDS:
+        top = _chain(ctx)[1].command
+        merged = command_defaults(config, top, names[0])
+        for name in names[1:]:
+            merged = {**merged, **(merged.get(name) or {})}
+    ctx.default_map = merged
+    return path
+
+
+def _chain(ctx: click.Context) -> list[click.Context]:
+    """Contexts from the root to this one."""
+    chain = [ctx]
+    while chain[0].parent is not None:
+        chain.insert(0, chain[0].parent)
+    return chain

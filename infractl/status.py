@@ -1,0 +1,42 @@
+"""What `infractl status` says of a store."""
+
+from typing import TYPE_CHECKING, Any
+
+from store.window import format_time
+
+if TYPE_CHECKING:
+    from store.database import Database
+
+_SOURCES = """
+SELECT source, table_name AS "table", sum(rows)::BIGINT AS rows, sum(duplicates)::BIGINT AS duplicates,
+       max(max_ts) AS last_row, max(committed) AS last_commit
+FROM ingest_batch GROUP BY ALL ORDER BY ALL
+"""
+_DROPS = "SELECT source, reason, sum(rows)::BIGINT AS rows FROM ingest_drops GROUP BY ALL ORDER BY ALL"
+
+
+def store_status(database: "Database") -> dict[str, Any]:
+    """Rows by table, sources with their last row, refused rows by reason, time covered and size on disk."""
+    extents = {name: database.extent(name) for name in ("spans", "metric_samples")}
+    size = sum(path.stat().st_size for path in database.path.parent.glob(database.path.name + "*"))
+    return {
+        "data": str(database.path.parent.resolve()),
+        "size_bytes": size,
+        "tables": database.counts(),
+        "extent": {
+            name: None if w is None else {"start": format_time(w.start), "end": format_time(w.end)}
+            for name, w in extents.items()
+        },
+        "sources": _rows(database, _SOURCES),
+        "drops": _rows(database, _DROPS),
+    }
+
+
+def _rows(database: "Database", text: str) -> list[dict[str, Any]]:
+    import polars as pl
+
+    from analytics.codec import rows
+
+    frame = pl.from_arrow(database.sql(text))
+    assert isinstance(frame, pl.DataFrame)
+    return rows(frame)

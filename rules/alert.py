@@ -1,0 +1,85 @@
+"""`Alert`: one alerting rule as a value, whether it comes from a trigger or watches infractl itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from rules.naming import alert_labels
+from rules.template import to_prometheus
+from store.window import format_duration
+
+RUNBOOK_URL = "http://127.0.0.1:8050/runbooks/{slug}"
+"""Where `infractl serve` would show docs/runbooks; set it to where your people read them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOptions:
+    """What a site may set.
+
+    `hold` and `keep_firing` replace those of every alert. `gap`, several scrape intervals long, is how long a sample
+    counts when scrapes are missed. `runbook_url` has a {slug}, or the slug is put at its end.
+    """
+
+    runbook_url: str = RUNBOOK_URL
+    job: str = "infractl"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    hold: timedelta | None = None
+    keep_firing: timedelta | None = None
+    gap: timedelta = timedelta(minutes=2)
+    stale_after: timedelta = timedelta(minutes=15)
+
+    def runbook(self, slug: str) -> str:
+        """URL of a runbook."""
+        if "{slug}" in self.runbook_url:
+            return self.runbook_url.replace("{slug}", slug)
+        return f"{self.runbook_url.rstrip('/')}/{slug}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert. `summary` is a template over {value} and the fields in `kept`: field → label the expression keeps.
+
+    `hold` and `keep_firing` are None where the alert takes none, whatever the options say.
+    """
+
+    name: str
+    expr: str
+    severity: str
+    summary: str
+    description: str
+    runbook: str
+    hold: timedelta | None
+    keep_firing: timedelta | None
+    kept: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def times(self, options: RuleOptions) -> tuple[timedelta, timedelta]:
+        """Return how long the condition must hold, and how long the alert outlasts it."""
+        return _choose(self.hold, options.hold), _choose(self.keep_firing, options.keep_firing)
+
+    def rule_labels(self, options: RuleOptions) -> dict[str, str]:
+        """Labels that the rule sets on top of those the expression keeps."""
+        return {"severity": self.severity, **self.labels, **alert_labels(options.labels)}
+
+    def rule(self, options: RuleOptions) -> dict[str, Any]:
+        """Return the rule as Prometheus' rule file has it, keys in reading order."""
+        hold, keep = self.times(options)
+        return {
+            "alert": self.name,
+            "expr": self.expr,
+            **({"for": format_duration(hold)} if hold else {}),
+            **({"keep_firing_for": format_duration(keep)} if keep else {}),
+            "labels": self.rule_labels(options),
+            "annotations": {
+                "summary": to_prometheus(self.summary, self.kept),
+                "description": self.description.replace("{{", '{{ "{{" }}'),
+                "runbook_url": options.runbook(self.runbook),
+            },
+        }
+
+
+def _choose(own: timedelta | None, override: timedelta | None) -> timedelta:
+    if own is None:
+        return timedelta()
+    return own if override is None else override

@@ -1,0 +1,130 @@
+"""infractl's view of itself: the metrics it publishes about its own work and the alerts on them.
+
+A monitor that stops must not look like a quiet night: a switch that always fires, and rules on age, drops and queue.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rules.alert import Alert, RuleOptions
+from rules.naming import label_names
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMetric:
+    """A metric about infractl itself; `kind` is gauge or counter."""
+
+    name: str
+    kind: str
+    doc: str
+    labels: tuple[str, ...] = ()
+
+
+LAST_SUCCESS = OwnMetric(
+    "infractl_analysis_last_success_timestamp_seconds", "gauge", "End of the last run that gave a result", ("analysis",)
+)
+DURATION = OwnMetric("infractl_analysis_duration_seconds", "gauge", "How long the last run took", ("analysis",))
+INPUT_ROWS = OwnMetric("infractl_analysis_input_rows", "gauge", "Rows the last run read", ("analysis",))
+FAILURES = OwnMetric("infractl_analysis_failures_total", "counter", "Runs that raised an error", ("analysis",))
+FINDINGS = OwnMetric("infractl_findings", "gauge", "Findings that last, by severity", ("analysis", "severity"))
+REFUSED = OwnMetric(
+    "infractl_samples_refused_total", "counter", "Signal samples not published, by reason", ("analysis", "reason")
+)
+INGESTED = OwnMetric("infractl_ingest_rows_total", "counter", "Rows committed", ("source", "table"))
+DROPPED = OwnMetric("infractl_ingest_dropped_rows_total", "counter", "Rows refused, by reason", ("source", "reason"))
+QUEUE = OwnMetric("infractl_queue_rows", "gauge", "Rows waiting to be committed")
+QUEUE_LIMIT = OwnMetric("infractl_queue_limit_rows", "gauge", "Rows the queue holds before senders are told to wait")
+BUILD = OwnMetric("infractl_build_info", "gauge", "Always 1; the version is in the labels", ("version", "python"))
+
+METRICS = (
+    LAST_SUCCESS, DURATION, INPUT_ROWS, FAILURES, FINDINGS, REFUSED, INGESTED, DROPPED, QUEUE, QUEUE_LIMIT, BUILD,
+)  # fmt: skip
+
+DEAD_MANS_SWITCH = "InfractlDeadMansSwitch"
+QUEUE_FULL_RATIO = 0.9
+"""Room for one more batch is gone soon after this; a queue drained in time stays near zero."""
+MINUTE = timedelta(minutes=1)
+
+
+def own_alerts(analyses: Iterable[str], options: RuleOptions) -> list[Alert]:
+    """Alerts on infractl itself; one staleness alert per analysis name."""
+    return [
+        _dead_mans_switch(),
+        _down(options),
+        *(_stale(name, options) for name in analyses),
+        _dropping(),
+        _queue_full(),
+    ]
+
+
+def _dead_mans_switch() -> Alert:
+    return Alert(
+        name=DEAD_MANS_SWITCH,
+        expr="vector(1)",
+        severity="none",
+        hold=None,
+        keep_firing=None,
+        summary="Alerting works",
+        description="Fires always. Whoever receives it raises the alarm when it stops coming.",
+        runbook="infractl-dead-mans-switch",
+    )
+
+
+def _down(options: RuleOptions) -> Alert:
+    up = f'up{{job="{options.job}"}}'
+    return Alert(
+        name="InfractlDown",
+        expr=f"{up} == 0 or absent({up})",
+        kept=label_names(["job"]),
+        severity="critical",
+        hold=2 * MINUTE,
+        keep_firing=2 * MINUTE,
+        summary="infractl (job {job}) does not answer Prometheus",
+        description="No scrape of infractl succeeds, or no scrape job has this name: no other infractl alert can fire.",
+        runbook="infractl-down",
+    )
+
+
+def _stale(analysis: str, options: RuleOptions) -> Alert:
+    last = f'{LAST_SUCCESS.name}{{analysis="{analysis}"}}'
+    never = f'absent({last}) and on () up{{job="{options.job}"}} == 1'
+    return Alert(
+        name="InfractlAnalysisStale",
+        expr=f"time() - {last} > {options.stale_after.total_seconds()!r} or {never}",
+        kept=label_names(["analysis"]),
+        severity="warning",
+        hold=5 * MINUTE,
+        keep_firing=5 * MINUTE,
+        summary="Analysis {analysis} has given no result lately: its other alerts are blind",
+        description="Its last success is too old, or it has not succeeded since infractl started.",
+        runbook="infractl-analysis-stale",
+        labels={"analysis": analysis},
+    )
+
+
+def _dropping() -> Alert:
+    return Alert(
+        name="InfractlIngestDropping",
+        expr=f"sum by (source, reason) (increase({DROPPED.name}[10m])) > 0",
+        kept=label_names(["source", "reason"]),
+        severity="warning",
+        hold=5 * MINUTE,
+        keep_firing=10 * MINUTE,
+        summary="Rows from {source} are refused: {reason}",
+        description="Rows that are refused are in no analysis; numbers over this source are incomplete.",
+        runbook="infractl-ingest-dropping",
+    )
+
+
+def _queue_full() -> Alert:
+    return Alert(
+        name="InfractlQueueFull",
+        expr=f"{QUEUE.name} / {QUEUE_LIMIT.name} > {QUEUE_FULL_RATIO!r}",
+        severity="critical",
+        hold=2 * MINUTE,
+        keep_firing=5 * MINUTE,
+        summary="The write queue is {value:.0%} full",
+        description="The store commits more slowly than rows arrive; senders are told to wait, and may give up.",
+        runbook="infractl-queue-full",
+    )

@@ -1,0 +1,76 @@
+"""The recording's client rows as spans: what a caller saw of each request, beside what the engine says."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from store.batch import Batch
+from store.tables import SPANS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SERVICE = "vllm-client"
+_MODEL = "tiny-llama"
+
+
+def decode(lines: Iterable[bytes]) -> Batch:
+    """Decode client.jsonl: one span per request, parent of the engine's span where the engine served it."""
+    import orjson
+
+    return Batch("sample_data/real/client", {SPANS.name: _frame([_row(orjson.loads(line)) for line in lines])})
+
+
+def _frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":
+    import polars as pl
+
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return SPANS.conform(frame.with_columns(pl.col("ts").cast(pl.Datetime("us"))))
+
+
+def _row(request: dict[str, Any]) -> dict[str, Any]:
+    """Return one span; a stream that was cut has no token counts, a refused request no first token."""
+    import orjson
+
+    status, duration_s = request["status"], request["duration_us"] / 1e6
+    failed = status != 200
+    about = {name: request[name] for name in ("phase", "conversation", "turn")}
+    return {
+        "trace_id": request["trace_id"],
+        "span_id": request["span_id"],
+        "ts": request["start_unix_nano"] // 1000,
+        "duration_s": duration_s,
+        "name": "POST /v1/completions",
+        "kind": "client",
+        "status": "error" if failed else "unset",
+        "status_message": request["error"],
+        "service": SERVICE,
+        "operation": "text_completion",
+        "provider": "vllm",
+        "model": None if status == 404 else _MODEL,
+        "request_model": None if status == 404 else _MODEL,  # the name that was refused is only in the message
+        "input_tokens": request["prompt_tokens"],
+        "output_tokens": request["completion_tokens"],
+        "e2e_s": duration_s,
+        "stream": True,
+        "finish_reason": "abort" if request["aborted"] else None,
+        "request_id": request["request_id"],
+        "error_code": _error_code(status, request["error"]),
+        "attributes": orjson.dumps(about).decode(),
+    } | _token_times(request["chunk_offsets_us"])
+
+
+def _error_code(status: int | None, error: str | None) -> str | None:
+    """HTTP_<status> of a refusal, the exception's name where no answer came, None for 200."""
+    return error if status is None else None if status == 200 else f"HTTP_{status}"
+
+
+def _token_times(offsets_us: list[int]) -> dict[str, float | str | None]:
+    """Times from the arrival of the chunks, one token each: null where there are too few."""
+    first = offsets_us[0] / 1e6 if offsets_us else None
+    decode_s = (offsets_us[-1] - offsets_us[0]) / 1e6 if len(offsets_us) > 1 else None
+    return {
+        "ttft_s": first,
+        "ttft_source": None if first is None else "client",
+        "decode_s": decode_s,
+        "tpot_s": None if decode_s is None else decode_s / (len(offsets_us) - 1),
+    }

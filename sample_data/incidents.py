@@ -1,0 +1,57 @@
+"""`Incident`: what went wrong when, with which service; the truth that findings are held against."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from store.window import format_time, parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One labelled incident; times are UTC.
+
+    `start` and `end` bound the cause, `settled` is when its effect had gone (a queue needs time to drain). `driver` is
+    the canonical metric (the name on the wire where there is none) that moves with it, None for errors. `text` is
+    what a person should be told. `seen_by` names further services that see the effect: the clients of `service`.
+    """
+
+    id: str
+    kind: str
+    service: str
+    start: datetime
+    end: datetime
+    settled: datetime
+    driver: str | None
+    text: str
+    seen_by: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> bool:
+        """Whether it shows in error rates; all others show in latency."""
+        return self.kind == "error_storm"
+
+
+def to_json(incidents: Iterable[Incident]) -> bytes:
+    """Write a truth file: a JSON list, times RFC 3339."""
+    import orjson
+
+    rows = [{field: _plain(getattr(item, field)) for field in Incident.__slots__} for item in incidents]
+    return orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def from_json(text: bytes) -> list[Incident]:
+    """Read a truth file back."""
+    import orjson
+
+    return [_read(row) for row in orjson.loads(text)]
+
+
+def _plain(value: Any) -> Any:
+    return format_time(value) if isinstance(value, datetime) else value
+
+
+def _read(row: dict[str, Any]) -> Incident:
+    times = {name: parse_time(row[name]) for name in ("start", "end", "settled")}
+    return Incident(**{**row, **times, "seen_by": tuple(row["seen_by"])})

@@ -1,0 +1,23 @@
+"""Counts of what was taken and refused."""
+
+import polars as pl
+
+from collector.otlp.receiver import ReceiverCounts
+from store.batch import Batch
+
+
+def test_every_request_is_counted_under_one_outcome() -> None:
+    counts = ReceiverCounts()
+    rows = {"spans": pl.DataFrame({"name": ["a", "b"]})}
+    counts.taken("http", Batch("otlp", rows))
+    counts.taken("http", Batch("otlp", rows, {"invalid_trace_id": 3}))
+    counts.taken("grpc", Batch("otlp", {}))
+    counts.refused("grpc", "busy")
+    assert counts.requests == {
+        ("http", "stored"): 1,
+        ("http", "partial"): 1,
+        ("grpc", "empty"): 1,
+        ("grpc", "busy"): 1,
+    }
+    assert counts.spans == {"http": 4, "grpc": 0}
+    assert counts.refused_spans == {"invalid_trace_id": 3}
