@@ -1,0 +1,1 @@
+"""The Dash app: pages over results, figures, and the frame around them."""

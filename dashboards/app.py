@@ -1,7 +1,7 @@
 """The Dash app: layout, callbacks of a few lines over pure functions, and the path it is served under."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import dash
 from dash import ALL, MATCH, Input, Output, State, dcc, html
@@ -74,8 +74,8 @@ def _callbacks(app: dash.Dash, source: Source, base: str) -> None:
         part, state = PARTS[place["name"]], Shown.parse(*_split(place["at"]), base)
         return filled(part, fetch(source, part.needs, state), state, colours)
 
-    browser = dash.ClientsideFunction
-    app.clientside_callback(
+    browser, in_browser = dash.ClientsideFunction, cast("Any", app).clientside_callback
+    in_browser(
         browser("infractl", "beat"),
         Output({"type": "beat", "name": MATCH, "at": MATCH}, "data"),
         Input("tick", "n_intervals"),
@@ -84,9 +84,9 @@ def _callbacks(app: dash.Dash, source: Source, base: str) -> None:
         State("url", "search"),
         prevent_initial_call=True,
     )
-    app.clientside_callback(browser("infractl", "theme"), Input("url", "search"))
-    app.clientside_callback(browser("infractl", "title"), Input("title", "data"))
-    app.clientside_callback(
+    in_browser(browser("infractl", "theme"), Input("url", "search"))
+    in_browser(browser("infractl", "title"), Input("title", "data"))
+    in_browser(
         browser("infractl", "range"),
         Output("url", "search"),
         Input("range", "value"),

@@ -6,6 +6,7 @@ the bytes (benchmarks: 2.2 ms and 0.08 MB against 39 ms and 3.3 MB).
 
 from base64 import b64encode
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,9 +85,6 @@ def thinned(x: Array, y: Array, limit: int = POINTS) -> tuple[Array, Array]:
     edges = np.linspace(0, x.size, limit // 4 + 1).astype(np.int64)
     low = np.where(np.isnan(y), np.inf, y)
     high = np.where(np.isnan(y), -np.inf, y)
-    keep = [
-        (a, a + int(low[a:b].argmin()), a + int(high[a:b].argmax()), b - 1)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    keep = [(a, a + int(low[a:b].argmin()), a + int(high[a:b].argmax()), b - 1) for a, b in pairwise(edges.tolist())]
     index = np.unique(np.array(keep, dtype=np.int64))
     return x[index], y[index]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards import latency, overview, trace
-from dashboards.source import TRACE, UNFILTERED, Answers
+from dashboards.source import TRACE, Answers
 from dashboards.state import State
 from dashboards.theme import Colours
 

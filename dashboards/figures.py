@@ -3,20 +3,34 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analytics.result import Finding, Result
 from dashboards import words
-from dashboards.arrays import POINTS, Array, at_ms, broken, epoch_ms, floats, gaps, thinned, typed
-from dashboards.theme import FONT, Theme
-from store.window import Window
+from dashboards.arrays import POINTS, Array, at_ms, epoch_ms, floats, thinned, typed
+from dashboards.drawing import (
+    Figure,
+    Scale,
+    axis,
+    band,
+    base_layout,
+    hatch,
+    label,
+    label_ends,
+    line,
+    time_axis,
+    whiskers,
+)
+from dashboards.theme import Theme
 
 if TYPE_CHECKING:
     import polars as pl
 
-Figure = dict[str, Any]
+DIRECT_LABELS = 5
+"""Lines labelled at their ends; beyond that a legend below says which is which."""
+
 Colour = Callable[[str], str]
 
 
@@ -28,71 +42,6 @@ class Drawn:
     subtitle: str
     figure: Figure
     height: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Unit of an axis: values in base units times `factor` are in `unit`."""
-
-    factor: float
-    unit: str
-
-    @classmethod
-    def seconds(cls, values: Array) -> "Scale":
-        """Choose milliseconds where nothing reaches two seconds, else seconds."""
-        top = np.nanmax(values) if np.isfinite(values).any() else 0.0
-        return cls(1000.0, "ms") if top < 2 else cls(1.0, "s")
-
-
-def base_layout(theme: Theme, height: int, revision: str) -> Figure:
-    """Return the layout all figures share. A zoom is kept while `revision` stays the same."""
-    return {
-        "height": height,
-        "margin": {"l": 64, "r": 16, "t": 8, "b": 40},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12, "color": theme.quiet},
-        "hoverlabel": {"bgcolor": theme.surface, "bordercolor": theme.grid, "font": {"color": theme.ink}},
-        "hovermode": "x unified",
-        "showlegend": False,
-        "uirevision": revision,
-        "shapes": [],
-        "annotations": [],
-    }
-
-
-def axis(theme: Theme, title: str = "", **more: Any) -> Figure:
-    """Return an axis with its title (quantity and unit) in the theme's colours."""
-    style = {"gridcolor": theme.grid, "linecolor": theme.grid, "zeroline": False, "automargin": True}
-    named = {"title": {"text": title, "standoff": 8}} if title else {}
-    return {**style, **named, **more}
-
-
-def time_axis(theme: Theme, window: Window, x: Array, **more: Any) -> Figure:
-    """Return a UTC date axis over the window, or over the data alone where they fill less than a third of it."""
-    start, end = at_ms(window.start), at_ms(window.end)
-    covered = (float(x.max() - x.min()) if x.size else 0.0) / (end - start)
-    if x.size > 1 and covered < 1 / 3:
-        pad = 0.02 * float(x.max() - x.min())
-        start, end = float(x.min()) - pad, float(x.max()) + pad
-    return axis(theme, "time (UTC)", type="date", range=[start, end], showspikes=True, spikethickness=1, **more)
-
-
-def line(x: Array, y: Array, name: str, colour: str, hover: str, **more: Any) -> Figure:
-    """Return a line of at most 2,000 points that stops at gaps; `hover` is the format of y with its unit."""
-    x, y = thinned(*broken(x, y))
-    style = {"color": colour, "width": 1.8, **more.pop("line", {})}
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": typed(x),
-        "y": typed(y),
-        "name": name,
-        "line": style,
-        "connectgaps": False,
-        "hovertemplate": f"{hover}<extra>{name}</extra>",
-        **more,
-    }
 
 
 def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Result, what: str, theme: Theme) -> Drawn:
@@ -107,7 +56,7 @@ def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Res
     tops = np.concatenate((p99, high))
     figure: Figure = {
         "data": [
-            *_band(x, low * scale.factor, high * scale.factor, theme),
+            *band(x, low * scale.factor, high * scale.factor, theme),
             line(x, p50 * scale.factor, "P50", theme.quiet, hover, line={"width": 1.2, "dash": "dot"}),
             line(x, p99 * scale.factor, "P99", theme.accent, hover),
             _outside(x, p99, low, high, scale, theme),
@@ -120,9 +69,9 @@ def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Res
     layout["yaxis"] = axis(theme, f"{what} ({scale.unit})", range=[0, top])
     layout["margin"] |= {"r": 88, "t": 24}
     _mark_episodes(layout, findings, theme)
-    _hatch(figure, x, theme)
+    hatch(figure, x[np.isfinite(p99)], theme)
     labels = (("P99", p99, theme.accent), ("expected", high, theme.accent), ("P50", p50, theme.quiet))
-    _label_ends(layout, [(name, y * scale.factor, colour) for name, y, colour in labels], top)
+    label_ends(layout, [(name, y * scale.factor, colour) for name, y, colour in labels], top, theme.quiet)
     return Drawn(_p99_title(p99, findings, what), _p99_subtitle(frame, x, result), figure, 320)
 
 
@@ -135,11 +84,13 @@ def contribution_bars(frame: "pl.DataFrame", fit: str, what: str, theme: Theme) 
     height = 72 + 40 * len(names)
     layout = base_layout(theme, height, "contributions")
     layout |= {"hovermode": "closest", "bargap": 0.45}
-    layout["xaxis"] = axis(theme, "share of the explained part (%)", range=[min(0.0, float(np.nanmin(low, initial=0))), top * 1.28])
+    layout["xaxis"] = axis(
+        theme, "share of the explained part (%)", range=[min(0.0, float(np.nanmin(low, initial=0))), top * 1.6]
+    )
     layout["yaxis"] = axis(theme, autorange="reversed", ticklabelstandoff=8)
     layout["yaxis"] |= {"showgrid": False, "tickfont": {"color": theme.ink, "size": 13}}
     layout["annotations"] = [
-        _text(max(a, c) if c == c else a, name, _share_text(a, b, c), theme.ink, xanchor="left", xshift=8)
+        label(max(a, c) if c == c else a, name, _share_text(a, b, c), theme.ink, xanchor="left", xshift=8)
         for name, a, b, c in zip(names, share, low, high, strict=True)
         if a == a
     ]
@@ -149,7 +100,7 @@ def contribution_bars(frame: "pl.DataFrame", fit: str, what: str, theme: Theme) 
         "x": typed(share),
         "y": names,
         "marker": {"color": theme.accent, "opacity": 0.85},
-        "error_x": _whiskers(share, low, high, theme),
+        "error_x": whiskers(share, low, high, theme),
         "hovertemplate": "%{y}: %{x:.1f} %<extra></extra>",
     }
     return Drawn(_share_title(frame, what), fit, {"data": [bars], "layout": layout}, height)
@@ -161,8 +112,12 @@ def residual_plot(frame: "pl.DataFrame", lag1: float | None, result: Result, the
     scale = Scale.seconds(np.abs(y))
     kept_x, kept_y = thinned(x, y)
     layout = base_layout(theme, 220, f"residuals {result.window.span}")
+    layout["margin"]["r"] = 88
     layout["xaxis"] = time_axis(theme, result.window, x)
-    layout["yaxis"] = axis(theme, f"measured - fitted ({scale.unit})") | {"zeroline": True, "zerolinecolor": theme.quiet}
+    layout["yaxis"] = axis(theme, f"measured - fitted ({scale.unit})") | {
+        "zeroline": True,
+        "zerolinecolor": theme.quiet,
+    }
     dots = {
         "type": "scatter",
         "mode": "markers",
@@ -173,8 +128,12 @@ def residual_plot(frame: "pl.DataFrame", lag1: float | None, result: Result, the
     }
     title = "What the fit leaves over"
     if lag1 is not None:
-        title += f": lag-1 autocorrelation {lag1:.2f}, " + ("little is left" if abs(lag1) < 0.3 else "a pattern is left")
-    return Drawn(title, f"{words.plural(frame.height, 'point')}{_reduced(frame.height)}", {"data": [dots], "layout": layout}, 220)
+        title += f": lag-1 autocorrelation {lag1:.2f}, " + (
+            "little is left" if abs(lag1) < 0.3 else "a pattern is left"
+        )
+    return Drawn(
+        title, f"{words.plural(frame.height, 'point')}{_reduced(frame.height)}", {"data": [dots], "layout": layout}, 220
+    )
 
 
 def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, theme: Theme) -> Drawn:
@@ -185,34 +144,39 @@ def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, them
     x_all, ttft = epoch_ms(frame["ts"]), floats(frame["ttft_p99_s"])
     scale = Scale.seconds(ttft)
     figure: Figure = {"data": [], "layout": base_layout(theme, 420, f"overview {result.window.span}")}
-    rows = (("y", "requests", 1.0, "requests"), ("y2", "errors", 1.0, "errors"), ("y3", "ttft_p99_s", scale.factor, scale.unit))
-    for name in frame["service"].unique().drop_nulls().sort().to_list():
-        part = frame.filter(frame["service"] == name).sort("ts")
-        x = epoch_ms(part["ts"])
-        figure["data"] += [
-            line(x, floats(part[column]) * factor, name, colour(name), f"%{{y:.4~g}} {unit}", yaxis=place)
-            for place, column, factor, unit in rows
-        ]
     layout = figure["layout"]
     layout["xaxis"] = time_axis(theme, result.window, x_all, anchor="y3")
-    layout["margin"]["r"] = 24
-    titles = ("requests", "errors", f"P99 TTFT ({scale.unit})")
-    for key, title, low, high in zip(("yaxis", "yaxis2", "yaxis3"), titles, (0.72, 0.42, 0.0), (1.0, 0.65, 0.35), strict=True):
-        layout[key] = axis(theme, title, domain=[low, high], rangemode="tozero", nticks=4)
-    _hatch(figure, np.unique(x_all), theme, axis_name="yaxis4")
-    return Drawn(_service_title(frame), f"{_range_text(result, x_all)} · per window of {_step_text(x_all)}", figure, 420)
+    errors = (100 * frame["errors"] / frame["requests"]).alias("errors_percent")
+    frame = frame.with_columns(errors, (frame["ttft_p99_s"] * scale.factor).alias("ttft")).sort("ts")
+    names = frame["service"].unique().drop_nulls().sort().to_list()
+    for number, column, title, unit, *domain in (
+        ("", "requests", "requests", "requests", 0.72, 1.0),
+        ("2", "errors_percent", "errors (%)", "%", 0.40, 0.64),
+        ("3", "ttft", f"P99 TTFT ({scale.unit})", scale.unit, 0.0, 0.32),
+    ):
+        layout[f"yaxis{number}"] = axis(theme, title, domain=domain, rangemode="tozero", nticks=4)
+        _small_multiple(figure, frame, names, column, f"%{{y:.4~g}} {unit}", f"y{number}", colour)
+        hatch(figure, np.unique(x_all), theme, f"y{number}")
+    layout["margin"]["r"] = 104
+    return Drawn(
+        _service_title(frame), f"{_range_text(result, x_all)} · per window of {_step_text(x_all)}", figure, 420
+    )
 
 
-def _band(x: Array, low: Array, high: Array, theme: Theme) -> list[Figure]:
-    """Lower edge without ink, upper edge filled down to it; both thinned at the same points."""
-    at, upper = broken(x, high)
-    _, lower = broken(x, low)
-    keep = np.linspace(0, at.size - 1, min(at.size, POINTS)).astype(np.int64) if at.size else np.array([], np.int64)
-    common = {"type": "scatter", "mode": "lines", "x": typed(at[keep]), "line": {"width": 0}, "hoverinfo": "skip"}
-    return [
-        {**common, "y": typed(lower[keep]), "name": "band from"},
-        {**common, "y": typed(upper[keep]), "name": "band to", "fill": "tonexty", "fillcolor": theme.band},
+def _small_multiple(
+    figure: Figure, frame: "pl.DataFrame", names: Sequence[str], column: str, hover: str, place: str, colour: Colour
+) -> None:
+    """Add a line per service on one y axis, labelled at its end up to five lines."""
+    parts = [frame.filter(frame["service"] == name) for name in names]
+    values = [floats(part[column]) for part in parts]
+    figure["data"] += [
+        line(epoch_ms(part["ts"]), y, name, colour(name), hover, yaxis=place)
+        for name, part, y in zip(names, parts, values, strict=True)
     ]
+    if len(names) <= DIRECT_LABELS and any(np.isfinite(y).any() for y in values):
+        top = max(float(np.nanmax(y)) for y in values if np.isfinite(y).any())
+        ends = [(name, y, colour(name)) for name, y in zip(names, values, strict=True)]
+        label_ends(figure["layout"], ends, top, figure["layout"]["font"]["color"], place, 0.2)
 
 
 def _outside(x: Array, y: Array, low: Array, high: Array, scale: Scale, theme: Theme) -> Figure:
@@ -239,50 +203,9 @@ def _mark_episodes(layout: Figure, findings: Sequence[Finding], theme: Theme) ->
         box = {"type": "rect", "x0": left, "x1": right, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
         layout["shapes"].append(box | {"fillcolor": theme.episode, "line": {"width": 0}})
         layout["annotations"].append(
-            _text(left, 1, f"{finding.severity} since {words.moment(finding.since, finding.since)}", theme.mark)
+            label(left, 1, f"{finding.severity} since {words.moment(finding.since, finding.since)}", theme.mark)
             | {"yref": "paper", "xanchor": "left", "yanchor": "bottom"}
         )
-
-
-def _hatch(figure: Figure, x: Array, theme: Theme, axis_name: str = "yaxis2") -> None:
-    """Hatch the stretches without data on an invisible 0..1 axis over the whole plot."""
-    holes = gaps(np.sort(x), *figure["layout"]["xaxis"]["range"])
-    if not holes:
-        return
-    figure["layout"][axis_name] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
-    figure["layout"][axis_name] |= {"domain": [0, 1]} if axis_name != "yaxis2" else {}
-    starts, ends = np.array(holes).T
-    figure["data"].append(
-        {
-            "type": "bar",
-            "x": typed((starts + ends) / 2),
-            "y": typed(np.ones(len(holes))),
-            "width": typed(ends - starts),
-            "yaxis": axis_name.replace("axis", ""),
-            "name": "no data",
-            "marker": {"color": "rgba(0,0,0,0)", "pattern": {"shape": "/", "fgcolor": theme.grid, "size": 8}},
-            "hovertemplate": "no data<extra></extra>",
-        }
-    )
-
-
-def _label_ends(layout: Figure, lines: Sequence[tuple[str, Array, str]], top: float) -> None:
-    """Write each line's name at its last point, moved apart where they would touch."""
-    last = [(name, float(y[np.isfinite(y)][-1]), colour) for name, y, colour in lines if np.isfinite(y).any()]
-    floor = -1.0
-    for name, value, colour in sorted(last, key=lambda item: item[1]):
-        floor = max(value, floor + 0.075 * top)
-        note = _text(1, floor, name, colour) | {"xref": "paper", "xanchor": "left", "xshift": 6}
-        layout["annotations"].append(note)
-
-
-def _text(x: Any, y: Any, text: str, colour: str, **more: Any) -> Figure:
-    return {"x": x, "y": y, "text": text, "showarrow": False, "font": {"color": colour, "size": 12}, **more}
-
-
-def _whiskers(value: Array, low: Array, high: Array, theme: Theme) -> Figure:
-    style = {"type": "data", "symmetric": False, "color": theme.ink, "thickness": 1.4, "width": 5}
-    return {**style, "array": typed(np.nan_to_num(high - value)), "arrayminus": typed(np.nan_to_num(value - low))}
 
 
 def _share_text(share: float, low: float, high: float) -> str:
@@ -302,7 +225,7 @@ def _p99_title(p99: Array, findings: Sequence[Finding], what: str) -> str:
         worst = max(lasting, key=lambda f: (f.severity.rank, f.since))
         high = worst.expected[1]
         times = f", {worst.value / high:.1f}× its band" if worst.value and high else ""
-        return f"{what} {words.seconds(worst.value)}{times} since {words.moment(worst.since)}"
+        return f"{what} {words.seconds(worst.value)}{times} since {words.moment(worst.since)} UTC"
     known = p99[np.isfinite(p99)]
     return f"{what} {words.seconds(float(known[-1]))}, inside its band" if known.size else f"No {what} in this window"
 

@@ -72,7 +72,7 @@ class SharedSource:
         try:
             with self._slots:
                 answer = ask()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  whoever waits for it must get it, whatever it is
             self._settle(key, future, keep=False)
             future.set_exception(error)
             return

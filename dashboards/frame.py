@@ -73,10 +73,17 @@ PARTS = {part.name: part for part in (SERVICES, *(part for page in PAGES for par
 def _as_of(result: Any, answers: Answers, state: State) -> list[Any]:
     if result is None:
         return []
-    facts = [f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in answers.status.items()]
+    facts = [
+        f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in answers.status.items()
+    ]
     end = words.aware(result.window.end)
     fixed = state.href(window=str(result.window))
-    pin = link([icon("pin"), "Pin"], fixed, className="button ghost", title="Fix the range, so that a shared link shows this very window")
+    pin = link(
+        [icon("pin"), "Pin"],
+        fixed,
+        className="button ghost",
+        title="Fix the range, so that a shared link shows this very window",
+    )
     return [html.Span(f"as of {end:%H:%M:%S} UTC", className="as-of quiet", title="\n".join(facts) or None), pin]
 
 
@@ -88,15 +95,20 @@ def _rail(state: State, page: Page | None) -> html.Nav:
             className="item active" if item is page else "item",
         )
         for item in PAGES
-        if item.listed or item is page and False
+        if item.listed
     ]
-    brand = link([html.Span(className="logo"), html.Span("infractl")], state.href("/", focus=None, residuals=False), className="brand")
-    return html.Nav([brand, *items], className="rail", **{"aria-label": "pages"})
+    brand = link(
+        [html.Span(className="logo"), html.Span("infractl")],
+        state.href("/", focus=None, residuals=False),
+        className="brand",
+    )
+    return html.Nav(html.Div([brand, *items]), className="rail", title="pages")
 
 
 def _bar(state: State) -> html.Header:
     presets = [
-        link(text, state.href(window=text), className="preset on" if state.window == text else "preset") for text in PRESETS
+        link(text, state.href(window=text), className="preset on" if state.window == text else "preset")
+        for text in PRESETS
     ]
     custom = dcc.Input(
         id="range", type="text", value=state.window or "", placeholder="24h or A..B", debounce=True, className="range"
@@ -111,7 +123,12 @@ def _bar(state: State) -> html.Header:
     right = [
         html.Button([icon("refresh"), "Refresh"], id="refresh", className="button", n_clicks=0),
         live,
-        link([icon("sun" if other == "light" else "moon"), other.capitalize()], state.href(theme=other), className="button", id="theme"),
+        link(
+            [icon("sun" if other == "light" else "moon"), other.capitalize()],
+            state.href(theme=other),
+            className="button",
+            id="theme",
+        ),
         html.Button([icon("link"), "Copy link"], id="share", className="button"),
     ]
     times = html.Div([icon("clock"), html.Div(presets, className="presets"), custom], className="times")
@@ -120,7 +137,12 @@ def _bar(state: State) -> html.Header:
 
 def _help() -> html.Div:
     rows = [html.Div([html.Kbd(key), text]) for key, text in KEYS]
-    return html.Div([html.B("Keys"), *rows, html.P("Drag over a chart to zoom the page; Back undoes it.")], id="help", className="help", hidden=True)
+    return html.Div(
+        [html.B("Keys"), *rows, html.P("Drag over a chart to zoom the page; Back undoes it.")],
+        id="help",
+        className="help",
+        hidden=True,
+    )
 
 
 def _not_found(state: State) -> Any:

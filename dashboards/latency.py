@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 NAMES = {"ttft_s": "TTFT", "e2e_s": "end-to-end latency", "tpot_s": "time per output token", "queue_s": "queue time"}
 FILL = """# any OpenTelemetry exporter; vLLM: --otlp-traces-endpoint
 OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces"""
-FILLS = "Traces of single requests fill this page: a P99 needs every request, and its drivers come from span attributes and metrics."
+FILLS = "Traces of single requests fill this page; drivers of the P99 come from their attributes and from metrics."
+STEPS = {
+    "s": (1e-3, "1 ms"),
+    "ratio": (1e-2, "1 %"),
+    "bytes": (2.0**30, "1 GiB"),
+    "bytes/s": (1e9, "1 GB/s"),
+    "tokens": (1e3, "1,000 tokens"),
+    "requests": (1.0, "1 request"),
+}
+"""Step of a driver that people think in, by its base unit."""
+
+METHODS = {"qr": "quantile regression", "ols": "least squares on windowed P99s"}
+
 TAIL = 20
 """Requests listed: the worst ones; more would be searched, not read."""
 
@@ -30,11 +42,14 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     if result is None:
         return []
     windows = result.frames["windows"]
-    if result.status is Status.EMPTY or windows.is_empty() and not result.notes:
-        return [sentence(Severity.INFO, "No latency to judge in this window"), empty("No request with a measured latency", FILLS, FILL)]
+    if result.status is Status.EMPTY or (windows.is_empty() and not result.notes):
+        return [
+            sentence(Severity.INFO, "No latency to judge in this window"),
+            empty("No request with a measured latency", FILLS, FILL),
+        ]
     services = sorted(set(windows["service"].drop_nulls().to_list()))
     colours.learn(services)
-    focus = state.focus if state.focus in services else _worst(result, services)
+    focus = state.focus if state.focus and state.focus in services else _worst(result, services)
     part = {name: _of(frame, focus) for name, frame in result.frames.items()}
     findings = ranked([f for f in result.findings if f.labels.get("service", focus) == focus])
     what = f"P99 {NAMES.get(str(result.params.get('target')), 'TTFT')}"
@@ -42,28 +57,36 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     return [_sentence(findings, part, result, what, focus), *tabs, *_panels(part, findings, result, what, state)]
 
 
-def _panels(part: dict[str, "pl.DataFrame"], findings: list[Finding], result: Result, what: str, state: State) -> list[Any]:
+def _panels(
+    part: dict[str, "pl.DataFrame"], findings: list[Finding], result: Result, what: str, state: State
+) -> list[Any]:
     theme = named(state.theme)
     shown = []
     if not part["windows"].is_empty():
         shown.append(figure(p99_timeline(part["windows"], findings, result, what, theme), "p99"))
     if not part["contributions"].is_empty():
-        shown.append(figure(contribution_bars(part["contributions"], _fit_line(part["fit"]), what, theme), "contributions", 5))
+        shown.append(
+            figure(contribution_bars(part["contributions"], _fit_line(part["fit"]), what, theme), "contributions", 5)
+        )
     shown += [_coefficients(part["coefficients"], what)] if not part["coefficients"].is_empty() else []
     shown.append(_fit(part, result, state))
     if state.residuals and not part["residuals"].is_empty():
-        shown.append(figure(residual_plot(part["residuals"], _value(part["fit"], "residual_lag1"), result, theme), "residuals"))
+        shown.append(
+            figure(residual_plot(part["residuals"], _value(part["fit"], "residual_lag1"), result, theme), "residuals")
+        )
     return [*shown, *_tail(part["tail"], what, state)]
 
 
-def _sentence(findings: list[Finding], part: dict[str, "pl.DataFrame"], result: Result, what: str, focus: str) -> html.Div:
+def _sentence(
+    findings: list[Finding], part: dict[str, "pl.DataFrame"], result: Result, what: str, focus: str
+) -> html.Div:
     end = result.window.end
     lasting = [finding for finding in findings if finding.until is None]
     lead = _lead(part["contributions"])
     if findings:
         first = (lasting or findings)[0]
         severity = first.severity if lasting else None
-        return sentence(severity, first.summary, f"{when(first, end).capitalize()}.{lead}")
+        return sentence(severity, first.summary, f"{when(first, end)}.{lead}")
     if result.status is Status.REFUSED and part["windows"].is_empty():
         return sentence(Severity.INFO, f"{what} of {focus} cannot be judged", "; ".join(result.notes))
     last = part["windows"].drop_nulls("p99")
@@ -74,7 +97,11 @@ def _sentence(findings: list[Finding], part: dict[str, "pl.DataFrame"], result: 
 
 def _lead(shares: "pl.DataFrame") -> str:
     known = shares.drop_nulls("share").sort("share", descending=True)
-    return f" Most associated with {known['driver'][0]} ({words.ratio(known['share'][0])})." if not known.is_empty() else ""
+    return (
+        f" Most associated with {known['driver'][0]} ({words.ratio(known['share'][0])})."
+        if not known.is_empty()
+        else ""
+    )
 
 
 def _worst(result: Result, services: list[str]) -> str:
@@ -95,36 +122,45 @@ def _tabs(services: list[str], focus: str, state: State, colours: Colours) -> ht
         link(
             [html.Span(className="dot", style={"background": colours.of(name, theme)}), name],
             state.href(focus=name),
-            className="tab active" if name == focus else "tab",
+            className="choice on" if name == focus else "choice",
         )
         for name in services
     ]
-    return html.Nav(tabs, className="tabs span-12")
+    return html.Nav(tabs, className="choices")
 
 
 def _coefficients(frame: "pl.DataFrame", what: str) -> html.Section:
     rows = [
         (
             row["term"],
-            _step(row),
-            _interval(row["ci_low"], row["ci_high"], row["unit"]),
-            words.quantity(row.get("effect"), "s"),
-            _interval(row.get("effect_low"), row.get("effect_high"), "s"),
+            _slope(row),
+            _with_interval(words.quantity(row.get("effect"), "s"), row.get("effect_low"), row.get("effect_high"), "s"),
         )
-        for row in frame.iter_rows(named=True)
+        for row in frame.filter(frame["term"] != "(intercept)").iter_rows(named=True)
     ]
-    heads = ("term", "one step more adds", "95 % interval", "low to high (q10 to q90)", "95 % interval")
-    subtitle = "associated with, not proven to cause; an interval across zero says the direction is not known"
-    return panel(f"What moves the {what}", subtitle, table(heads, rows, right=(1, 2, 3, 4)), wide=7)
+    heads = ("driver", "one step more adds", "from its q10 to its q90")
+    subtitle = "with 95 % intervals; associated with, not proven to cause: across zero, the direction is not known"
+    return panel(f"What moves the {what}", subtitle, table(heads, rows, right=(1, 2)), wide=7)
 
 
-def _step(row: dict[str, Any]) -> str:
-    value = words.quantity(row["estimate"], row["unit"])
-    return f"{value} per {row['per']}" if row["per"] else value
+def _step(row: dict[str, Any]) -> tuple[str, float]:
+    """Write a slope per step that is readable, as '720 µs per 1 ms'; also return the step in the driver's unit."""
+    size, text = STEPS.get(row["per"] or "", (1.0, f"1 {row['per']}" if row["per"] else ""))
+    value = None if row["estimate"] is None else row["estimate"] * size
+    return words.quantity(value, "s") + (f" per {text}" if text else ""), size
 
 
-def _interval(low: float | None, high: float | None, unit: str) -> str:
-    return words.MISSING if low is None or high is None else f"{words.quantity(low, unit)} to {words.quantity(high, unit)}"
+def _slope(row: dict[str, Any]) -> html.Div:
+    text, size = _step(row)
+    low, high = (None if row[name] is None else row[name] * size for name in ("ci_low", "ci_high"))
+    return _with_interval(text, low, high, "s")
+
+
+def _with_interval(text: str, low: float | None, high: float | None, unit: str) -> html.Div:
+    if low is None or high is None:
+        return html.Div(text)
+    interval = f"{words.quantity(low, unit)} to {words.quantity(high, unit)}"
+    return html.Div([html.B(text), html.Div(interval, className="subtitle")])
 
 
 def _fit(part: dict[str, "pl.DataFrame"], result: Result, state: State) -> html.Section:
@@ -132,23 +168,37 @@ def _fit(part: dict[str, "pl.DataFrame"], result: Result, state: State) -> html.
     fit = part["fit"].row(0, named=True) if not part["fit"].is_empty() else {}
     facts = [html.Li(text) for text in _facts(fit)] + [html.Li(text) for text in _collinear(part["vif"])]
     toggle = "Hide residuals" if state.residuals else "Show residuals"
-    shown = [] if part["residuals"].is_empty() else [link(toggle, state.href(residuals=not state.residuals), className="button")]
-    title = "How far to trust it" if fit else "No fit"
-    return panel(title, "", html.Ul(facts, className="facts"), *notes(result.notes), *shown)
+    shown = (
+        []
+        if part["residuals"].is_empty()
+        else [link(toggle, state.href(residuals=not state.residuals), className="button")]
+    )
+    verdict = fit.get("verdict") or ""
+    title = f"How far to trust it: {verdict}" if verdict else "How far to trust it" if fit else "No fit"
+    return panel(title, "", html.Ul(facts, className="facts"), *notes(_own(result, part["windows"])), *shown)
+
+
+def _own(result: Result, windows: "pl.DataFrame") -> list[str]:
+    """Leave out notes on other services; those on one start with its name."""
+    others = set(result.frames["windows"]["service"].drop_nulls()) - set(windows["service"].drop_nulls())
+    return [line for line in result.notes if not any(line.startswith(f"{name or '(none)'}: ") for name in others)]
 
 
 def _facts(fit: dict[str, Any]) -> list[str]:
     if not fit:
         return []
     tau, r1, coverage, lag1 = (fit.get(name) for name in ("tau", "r1", "coverage", "residual_lag1"))
-    facts = [
-        f"{fit['method']} at quantile {tau} on {words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} of them in the tail; "
-        f"they weigh like {words.count(fit['n_eff'])} independent ones."
-    ]
-    facts += [f"It explains {words.ratio(r1)} of the quantile's loss (R1)."] if r1 is not None else []
+    method = METHODS.get(fit["method"], str(fit["method"])).capitalize()
+    sizes = f"{words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} of them in the tail"
+    independent = f"they amount to {words.count(fit['n_eff'])} independent windows"
+    facts = [f"{method} at quantile {words.number(tau)} on {sizes}; {independent}."]
+    if r1 is not None:
+        low, high = fit.get("r1_low"), fit.get("r1_high")
+        interval = f" (95 % interval {words.ratio(low)} to {words.ratio(high)})" if low is not None else ""
+        facts.append(f"The drivers explain {words.ratio(r1)} of the quantile's loss, R1{interval}.")
     if coverage is not None and tau is not None:
         fair = "well calibrated" if abs(coverage - tau) <= 0.005 else "not calibrated"
-        facts.append(f"{100 * coverage:.2f} % of requests lie below it, {100 * tau:g} % should: {fair}.")
+        facts.append(f"{100 * coverage:.2f} % of later requests lie below it, {100 * tau:g} % should: {fair}.")
     if lag1 is not None:
         kind = "little" if abs(lag1) < 0.3 else "some"
         facts.append(f"Residuals have a lag-1 autocorrelation of {lag1:.2f}: {kind} pattern is left.")
@@ -167,7 +217,8 @@ def _fit_line(frame: "pl.DataFrame") -> str:
     if frame.is_empty():
         return ""
     fit = frame.row(0, named=True)
-    return f"{fit['method']} · {words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} in the tail · 95 % intervals"
+    sizes = f"{words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} in the tail"
+    return f"{METHODS.get(fit['method'], fit['method'])} · {sizes} · 95 % intervals"
 
 
 def _value(frame: "pl.DataFrame", name: str) -> float | None:

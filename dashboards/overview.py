@@ -8,7 +8,7 @@ from dash import html
 
 from analytics.result import Finding, Result, Severity, Status
 from dashboards import words
-from dashboards.figures import service_timeline
+from dashboards.figures import DIRECT_LABELS, service_timeline
 from dashboards.panels import (
     empty,
     figure,
@@ -69,13 +69,17 @@ def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
     tiles = html.Div([_tile(row, state, colours) for row in frame.iter_rows(named=True)], className="tiles span-12")
     theme = named(state.theme)
     drawn = service_timeline(result.frames["timeline"], result, lambda name: colours.of(name, theme), theme)
-    timeline = figure(drawn, "services", 12, _keys(frame["service"].drop_nulls().to_list(), state, colours))
+    names = frame["service"].drop_nulls().to_list()
+    legend = [_keys(names, state, colours)] if len(names) > DIRECT_LABELS else []
+    timeline = figure(drawn, "services", 12, *legend)
     return [tiles, timeline, *notes(result.notes), *_targets(targets, result)]
 
 
 def status_line(status: Mapping[str, Any]) -> str:
     """Write the facts about the store as one line: rows, drops."""
-    return " · ".join(f"{name} {words.count(value) if isinstance(value, int) else value}" for name, value in status.items())
+    return " · ".join(
+        f"{name} {words.count(value) if isinstance(value, int) else value}" for name, value in status.items()
+    )
 
 
 def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datetime) -> html.Div:
@@ -85,7 +89,8 @@ def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datet
         more = len(lasting) - 1
         rest = f", and {words.plural(more, 'other finding')}" if more else ""
         first = lasting[0]
-        since = f"Since {words.moment(first.since, now)} UTC, for {words.span(now - words.aware(first.since))}{rest}. {knows}"
+        length = words.span(now - words.aware(first.since))
+        since = f"Since {words.moment(first.since, now)} UTC, for {length}{rest}. {knows}"
         return sentence(first.severity, first.summary, since)
     if all(result.status is Status.EMPTY for result in results.values()):
         return sentence(Severity.INFO, "Nothing to judge yet: no data in this window", knows)
@@ -114,10 +119,10 @@ def _tile(row: Mapping[str, Any], state: State, colours: Colours) -> html.Div:
     facts = (
         ("P99 TTFT", words.seconds(row.get("ttft_p99_s"))),
         ("P50 TTFT", words.seconds(row.get("ttft_p50_s"))),
-        ("P99 end to end", words.seconds(row.get("e2e_p99_s"))),
+        ("P99 E2E", words.seconds(row.get("e2e_p99_s"))),
         ("requests/s", words.number(row.get("requests_per_second"))),
         ("errors", words.ratio(row.get("error_ratio"))),
-        ("output tokens/s", words.number(row.get("output_tokens_per_second"))),
+        ("tokens out/s", words.number(row.get("output_tokens_per_second"))),
     )
     pairs = [html.Div([html.Dt(label), html.Dd(value)]) for label, value in facts]
     return html.Div([head, html.Dl(pairs)], className="tile")
@@ -125,17 +130,32 @@ def _tile(row: Mapping[str, Any], state: State, colours: Colours) -> html.Div:
 
 def _keys(names: list[str], state: State, colours: Colours) -> html.P:
     theme = named(state.theme)
-    keys = [html.Span([html.Span(className="key", style={"background": colours.of(n, theme)}), n]) for n in sorted(names)]
+    keys = [
+        html.Span([html.Span(className="key", style={"background": colours.of(n, theme)}), n]) for n in sorted(names)
+    ]
     return html.P(keys, className="legend")
 
 
 def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
     if frame.is_empty():
         return []
-    down = frame.filter(frame["up"] == 0).height if frame["up"].dtype.is_numeric() else frame.filter(~frame["up"]).height
-    title = f"{down} of {words.plural(frame.height, 'target')} down" if down else f"All {words.plural(frame.height, 'target')} up"
+    down = (
+        frame.filter(frame["up"] == 0).height if frame["up"].dtype.is_numeric() else frame.filter(~frame["up"]).height
+    )
+    title = (
+        f"{down} of {words.plural(frame.height, 'target')} down"
+        if down
+        else f"All {words.plural(frame.height, 'target')} up"
+    )
     rows = [
-        (severity_mark(None if row["up"] else Severity.CRITICAL), row["job"], row["instance"], words.moment(row["last_ts"], result.window.end))
+        (
+            severity_mark(None, "Up") if row["up"] else severity_mark(Severity.CRITICAL, "Down"),
+            row["job"],
+            row["instance"],
+            words.moment(row["last_ts"], result.window.end),
+        )
         for row in frame.sort("up", "job", "instance").iter_rows(named=True)
     ]
-    return [panel(title, "scraped targets, last sample in UTC", table(("state", "job", "instance", "last sample"), rows))]
+    return [
+        panel(title, "scraped targets, last sample in UTC", table(("state", "job", "instance", "last sample"), rows))
+    ]

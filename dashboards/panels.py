@@ -18,13 +18,13 @@ Cell = Any
 
 
 def icon(name: str) -> html.Span:
-    """Return an icon of assets/dashboard.css; a word always stands beside it, so it is hidden from readers."""
-    return html.Span(className=f"icon icon-{name}", **{"aria-hidden": "true"})
+    """Return an icon of assets/dashboard.css; a word always stands beside it."""
+    return html.Span(className=f"icon icon-{name}", role="presentation")
 
 
-def severity_mark(severity: Severity | None) -> html.Span:
-    """Return icon and word of a severity; None is OK."""
-    return html.Span([icon(str(severity or "ok")), WORDS[severity]], className=f"severity {severity or 'ok'}")
+def severity_mark(severity: Severity | None, word: str = "") -> html.Span:
+    """Return icon and word of a severity, or another word for it; None is OK."""
+    return html.Span([icon(str(severity or "ok")), word or WORDS[severity]], className=f"severity {severity or 'ok'}")
 
 
 def sentence(severity: Severity | None, text: Cell, since: str = "") -> html.Div:
@@ -73,7 +73,7 @@ def when(finding: Finding, now: datetime) -> str:
     """Say since when a finding holds and for how long."""
     start = words.moment(finding.since, now)
     if finding.until is None:
-        return f"since {start} UTC, for {words.span(now - words.aware(finding.since))}, still on"
+        return f"Since {start} UTC, for {words.span(now - words.aware(finding.since))}, still on"
     return f"{start} to {words.moment(finding.until, finding.since)} UTC, over"
 
 
@@ -108,7 +108,9 @@ def failed(failure: Failure, works: str = "") -> html.Section:
     lines = [html.P(failure.fact, className="fact")]
     lines += [html.P(["Next step: ", failure.hint])] if failure.hint else []
     lines += [html.P(works, className="subtitle")] if works else []
-    head = html.Div([severity_mark(Severity.WARNING), html.H2(f"Could not get {failure.what}")], className="heading row")
+    head = html.Div(
+        [severity_mark(Severity.WARNING), html.H2(f"Could not get {failure.what}")], className="heading row"
+    )
     return html.Section([head, *lines], className="panel failed span-12", role="alert")
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from analytics.result import Result
@@ -60,7 +61,7 @@ def fetch(source: Source, needs: tuple[str, ...], state: State) -> Answers:
     got: dict[str, Any] = {}
     failures = []
     for need in needs:
-        answer = _try(need, lambda need=need: _ask(source, need, state))
+        answer = _try(need, partial(_ask, source, need, state))
         if isinstance(answer, Failure):
             failures.append(answer)
         else:
@@ -88,6 +89,6 @@ def _try(need: str, ask: Callable[[], T]) -> T | Failure:
         return ask()
     except InfractlError as error:
         return Failure(need, str(error), error.hint)
-    except Exception as error:  # noqa: BLE001  a page must say what failed, whatever it was
+    except Exception as error:  # a page must say what failed, whatever it was
         log.exception("the dashboard could not get %s", need)
         return Failure(need, f"{type(error).__name__}: {error}", "the server's log has the details")

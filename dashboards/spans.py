@@ -40,9 +40,14 @@ def rows(spans: "pl.DataFrame") -> list[Row]:
         return []
     first, critical = items[0]["ts"], critical_path(children)
     out: list[Row] = []
-    stack = [(item, 0) for item in reversed(children.get(None, []))]
+    seen: set[str] = set()
+    # Behind the roots stand all spans again: those in a ring of parents are reached from nowhere else.
+    stack = [(item, 0) for item in reversed([*children.get(None, []), *items])]
     while stack:
         item, depth = stack.pop()
+        if item["span_id"] in seen:
+            continue
+        seen.add(item["span_id"])
         start = (item["ts"] - first).total_seconds()
         end = None if item["duration_s"] is None else start + item["duration_s"]
         orphan = item["parent_span_id"] is not None and item["parent_span_id"] not in known

@@ -51,7 +51,7 @@ class State:
         pairs += [("theme", self.theme)] if self.theme != THEMES[0] else []
         pairs += [("live", "off")] if not self.live else []
         pairs += [("show", "residuals")] if self.residuals else []
-        return "?" + urlencode(pairs, quote_via=quote, safe=":.,+") if pairs else ""
+        return "?" + urlencode(pairs, quote_via=quote, safe=":.,") if pairs else ""
 
     def href(self, path: str | None = None, **changes: Any) -> str:
         """Return the URL of a page (this one by default) with some parts changed; the rest is kept."""
@@ -65,5 +65,5 @@ class State:
         return {"where": tuple(("service", name) for name in self.services)} if self.services else {}
 
     def toggled(self, service: str) -> tuple[str, ...]:
-        """The service filter with one service added, or taken away where it is set."""
+        """Return the service filter with one service added, or taken away where it is set."""
         return tuple(sorted(set(self.services) ^ {service}))

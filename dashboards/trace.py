@@ -5,16 +5,27 @@ from typing import Any
 import orjson
 from dash import html
 
+from analytics.result import Severity
 from dashboards import words
 from dashboards.panels import empty, panel, sentence, severity_mark, table
 from dashboards.source import Answers
 from dashboards.spans import Row, rows
 from dashboards.state import State
 from dashboards.theme import Colours, named
-from analytics.result import Severity
 from store.tables import SPANS
 
-FIRST = ("trace_id", "span_id", "parent_span_id", "ts", "duration_s", "name", "attributes", "resource", "events", "links")
+FIRST = (
+    "trace_id",
+    "span_id",
+    "parent_span_id",
+    "ts",
+    "duration_s",
+    "name",
+    "attributes",
+    "resource",
+    "events",
+    "links",
+)
 """Fields shown elsewhere or in their own block of the attribute table."""
 
 
@@ -24,14 +35,21 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     lines = rows(answers.spans) if answers.spans is not None else []
     if not lines:
         fills = "The store holds no span of this trace: it may be older than the retention or was never sent here."
-        return [sentence(Severity.INFO, f"No trace {trace_id}"), empty("Nothing to draw", fills, "infractl sql \"select max(ts) from spans\"")]
+        return [
+            sentence(Severity.INFO, f"No trace {trace_id}"),
+            empty("Nothing to draw", fills, 'infractl sql "select max(ts) from spans"'),
+        ]
     total = max((line.end_s or line.start_s) for line in lines) or 1e-9
     colours.learn(line.span["service"] or words.MISSING for line in lines)
     head = html.Div([html.Span("span"), _ruler(total), html.Span("time", className="number")], className="span head")
     bars = [_line(line, total, state, colours) for line in lines]
-    subtitle = f"trace {trace_id} · {words.plural(len(lines), 'span')} · starts {words.instant(lines[0].span['ts'])} UTC · critical path in bold"
+    start = words.instant(lines[0].span["ts"])
+    subtitle = f"trace {trace_id} · {words.plural(len(lines), 'span')} · starts {start} UTC · critical path in bold"
     title = "Where the time went, span by span"
-    return [_sentence(lines, total), panel(title, subtitle, html.Div([head, *bars], className="waterfall"), _legend(lines))]
+    return [
+        _sentence(lines, total),
+        panel(title, subtitle, html.Div([head, *bars], className="waterfall"), _legend(lines)),
+    ]
 
 
 def _sentence(lines: list[Row], total: float) -> html.Div:
@@ -60,9 +78,11 @@ def _line(line: Row, total: float, state: State, colours: Colours) -> html.Detai
     service = span["service"] or words.MISSING
     colour = colours.of(service, named(state.theme))
     marks = [html.Span(className="dot", style={"background": colour}), html.Span(span["name"] or words.MISSING)]
-    marks += [severity_mark(Severity.WARNING)] if span["status"] == "error" else []
+    marks += [severity_mark(Severity.WARNING, "Error")] if span["status"] == "error" else []
     marks += [html.Span("parent not stored", className="quiet")] if line.orphan else []
-    label = html.Div([*marks, html.Span(service, className="quiet")], className="name", style={"paddingLeft": f"{line.depth * 16}px"})
+    label = html.Div(
+        [*marks, html.Span(service, className="quiet")], className="name", style={"paddingLeft": f"{line.depth * 16}px"}
+    )
     length = "open" if line.end_s is None else words.seconds(line.end_s - line.start_s)
     summary = [label, html.Div(_bar(line, total, colour), className="lane"), html.Span(length, className="number")]
     kind = "span critical" if line.critical else "span"
@@ -76,7 +96,9 @@ def _bar(line: Row, total: float, colour: str) -> list[html.Div]:
     parts, at = [], 0.0
     for name, size in line.segments:
         share = min(size, length - at) / length
-        parts.append(html.Div(className=f"part {name}", style={"width": f"{share:.4%}"}, title=f"{name} {words.seconds(size)}"))
+        parts.append(
+            html.Div(className=f"part {name}", style={"width": f"{share:.4%}"}, title=f"{name} {words.seconds(size)}")
+        )
         at += share * length
     place = {"left": f"{line.start_s / total:.4%}", "width": f"{length / total:.4%}", "background": colour}
     bars = [html.Div(parts, className="stretch" if line.end_s is not None else "stretch open", style=place)]
@@ -104,12 +126,24 @@ def _legend(lines: list[Row]) -> html.P:
 def _attributes(span: dict[str, Any]) -> html.Div:
     """Every field that has a value, with its unit; the rest of the attributes as they came."""
     units = {column.name: column.unit for column in SPANS.columns}
-    known = [(k, words.quantity(v, units.get(k, "")) if isinstance(v, float) else str(v)) for k, v in span.items() if v is not None and k not in FIRST]
+    known = [(k, _value(v, units.get(k, ""))) for k, v in span.items() if v is not None and k not in FIRST]
     more = [(k, _plain(v)) for source in ("attributes", "resource") for k, v in _object(span.get(source)).items()]
-    ids = [("span_id", span["span_id"]), ("parent_span_id", span["parent_span_id"] or "none"), ("start (UTC)", words.instant(span["ts"]))]
-    events = [(f"event {item.get('name', '')}", _plain(item.get("attributes", {}))) for item in _list(span.get("events"))]
+    ids = [
+        ("span_id", span["span_id"]),
+        ("parent_span_id", span["parent_span_id"] or "none"),
+        ("start (UTC)", words.instant(span["ts"])),
+    ]
+    events = [
+        (f"event {item.get('name', '')}", _plain(item.get("attributes", {}))) for item in _list(span.get("events"))
+    ]
     rest = [("field", ids + known), ("attribute", more), ("event", events)]
     return html.Div([table((name, "value"), pairs) for name, pairs in rest if pairs], className="attributes")
+
+
+def _value(value: Any, unit: str) -> str:
+    if isinstance(value, float):
+        return words.quantity(value, unit)
+    return f"{value:,} {unit}" if isinstance(value, int) and unit else str(value)
 
 
 def _object(text: str | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Numbers, times and lengths of time as people read them: unit beside the number, no raw float tails, UTC."""
 
 from datetime import UTC, datetime, timedelta
+from math import floor, log10
 
 MISSING = "–"
 """What stands where there is no value; never a zero."""
@@ -58,7 +59,7 @@ def quantity(value: float | None, unit: str) -> str:
 def span(length: timedelta) -> str:
     """Write a length of time with its two largest units: 2 d 3 h, 2 h 10 min, 45 s."""
     left = round(abs(length.total_seconds()))
-    parts = []
+    parts: list[str] = []
     for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         if left >= size and len(parts) < 2:
             parts.append(f"{left // size} {name}")
@@ -93,8 +94,8 @@ def plural(amount: int, noun: str) -> str:
 
 
 def _significant(value: float, digits: int = 3) -> str:
-    text = f"{value:.{digits}g}"
-    if "e" in text:
-        text = f"{value:,.0f}" if abs(value) >= 1 else text
-    whole = text.partition(".")[0].lstrip("-")
-    return f"{value:,.0f}" if len(whole) > digits or (len(whole) == digits and abs(value) >= 1) else text
+    if value == 0:
+        return "0"
+    decimals = max(digits - 1 - floor(log10(abs(value))), 0)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text

@@ -129,7 +129,7 @@ class Exposition:
         for metric in own.METRICS:
             if metric.kind == "gauge" and metric is not own.BUILD:
                 yield _own_family(metric, [queue.get(metric, {}), *(p.gauges.get(metric, {}) for p in published)])
-        yield _own_family(own.BUILD, [{(__version__, platform.python_version): 1.0}])
+        yield _own_family(own.BUILD, [{(__version__, platform.python_version()): 1.0}])
 
 
 class _Collector:

@@ -65,7 +65,7 @@ def _error_code(status: int | None, error: str | None) -> str | None:
 
 
 def _token_times(offsets_us: list[int]) -> dict[str, float | str | None]:
-    """Times from the arrival of the chunks, one token each: null where there are too few."""
+    """Return what the arrival of the chunks (one token each) gives; null where there are too few."""
     first = offsets_us[0] / 1e6 if offsets_us else None
     decode_s = (offsets_us[-1] - offsets_us[0]) / 1e6 if len(offsets_us) > 1 else None
     return {

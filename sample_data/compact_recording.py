@@ -1,8 +1,8 @@
 """Make sample_data/real from a recording of a vLLM server: `python -m sample_data.compact_recording RECORDING`.
 
 The recording folder is what a driver, an OTLP sink and a scraper left: client.jsonl.gz, otlp_traces.jsonl.gz,
-vllm_metrics.jsonl.gz, node_metrics.jsonl.gz and labels.jsonl. Requests and spans are copied as they are; the scrapes keep
-every value of the families that matter; the labelled phases become truth.json.
+vllm_metrics.jsonl.gz, node_metrics.jsonl.gz and labels.jsonl. Requests and spans are copied as they are; the scrapes
+keep every value of the families that matter; the labelled phases become truth.json.
 """
 
 import gzip
@@ -68,7 +68,7 @@ def keep_families(text: str, wanted: Callable[[str], bool]) -> str:
 
 
 def _of_engine(name: str) -> bool:
-    """vLLM's own families and the count of HTTP answers; not the creation times that double every counter."""
+    """Keep the engine's own families and the count of HTTP answers; not the creation times beside every counter."""
     return name.startswith(("vllm:", "http_requests_total")) and not name.endswith("_created")
 
 

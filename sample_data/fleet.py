@@ -39,7 +39,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One engine that serves one model on a tensor-parallel group of GPUs of one node.
+    """One vLLM engine that serves one model on a tensor-parallel group of GPUs of one node.
 
     rate_rps: mean arrivals per second over the day. slots: sequences that may run at once. kv_tokens: room of the KV
     cache. prefill_tokens_per_second, itl_s: speed of an otherwise idle engine; itl_slope: how much each further running
@@ -48,7 +48,6 @@ class Service:
     """
 
     name: str
-    engine: str
     model: str
     node: Node
     gpus: tuple[int, ...]
@@ -70,7 +69,6 @@ NODES = (NODE_1, NODE_2)
 
 CHAT_API = Service(
     name="chat-api",
-    engine="vllm",
     model="meta-llama/Llama-3.1-70B-Instruct",
     node=NODE_1,
     gpus=(0, 1),
@@ -87,7 +85,6 @@ CHAT_API = Service(
 )
 RAG_SEARCH = Service(
     name="rag-search",
-    engine="sglang",
     model="Qwen/Qwen2.5-72B-Instruct",
     node=NODE_2,
     gpus=(0, 1, 2, 3),
@@ -104,7 +101,6 @@ RAG_SEARCH = Service(
 )
 CODE_ASSIST = Service(
     name="code-assist",
-    engine="vllm",
     model="Qwen/Qwen2.5-Coder-32B-Instruct",
     node=NODE_1,
     gpus=(2, 3),

@@ -48,13 +48,17 @@ def overlaps(finding: "Finding", incident: Incident) -> bool:
 
 
 def unmatched(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list["Finding"]:
-    """Findings that match no incident: false alarms, or things the truth does not label."""
+    """Return the findings that match no incident: false alarms, or things the truth does not label."""
     known = tuple(incidents)
     return [finding for finding in findings if not any(overlaps(finding, incident) for incident in known)]
 
 
-def describe(matched: Match) -> str:
-    """One line for an incident: found (since when, by what) or missed, and what a person should be told."""
+def describe(matches: Iterable[Match]) -> list[str]:
+    """Say of each incident whether it was found (since when, by what) or missed, and what a person should be told."""
+    return [_line(one) for one in matches]
+
+
+def _line(matched: Match) -> str:
     incident = matched.incident
     about = f"{incident.id} {incident.kind}, {_clock(incident.start)} to {_clock(incident.end)}: {incident.text}"
     if not matched.found:
@@ -68,7 +72,7 @@ def report(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list
     given, known = tuple(findings), tuple(incidents)
     matches, others = match(given, known), unmatched(given, known)
     found = sum(m.found for m in matches)
-    lines = [describe(m) for m in matches]
+    lines = describe(matches)
     lines += [
         f"extra   {f.trigger} {f.labels.get('service', '')} since {format_time(f.since)}: {f.summary}" for f in others
     ]

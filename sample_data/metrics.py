@@ -1,4 +1,4 @@
-"""What the exporters of the simulated fleet show: vLLM, SGLang and DCGM series, by name and label as on the wire."""
+"""What the exporters of the simulated fleet show: vLLM and DCGM series, by name and label as on the wire."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,22 +38,21 @@ def scrape_times() -> Floats:
 
 
 def of_engine(engine: Engine) -> list[Series]:
-    """Gauges and counters of one engine, in its own dialect, as they stood at the scrape times."""
+    """Return the gauges and counters of one engine as they stood at the scrape times."""
     service = engine.service
     at = np.searchsorted([s.at_s for s in engine.states], scrape_times(), side="right") - 1
     chosen = [engine.states[i] if i >= 0 else None for i in at.tolist()]
-    names = _SGLANG if service.engine == "sglang" else _VLLM
-    labels = {"model_name": service.model, "service": service.name, **_ENGINE_LABELS[service.engine]}
+    labels = {"model_name": service.model, "engine": "0", "service": service.name}
     return [
         Series(
-            job=service.engine,
+            job="vllm",
             instance=f"{service.name}.internal:8000",
             name=name,
             kind=kind,
             labels={**labels, **extra},
             values=np.array([float(getattr(state, source)) if state else 0.0 for state in chosen]),
         )
-        for source, (name, kind, extra) in names.items()
+        for source, (name, kind, extra) in _VLLM.items()
     ]
 
 
@@ -62,9 +61,7 @@ def of_node(node: Node, engines: list[Engine], link: PcieLoad, rng: np.random.Ge
     return [s for e in engines for gpu in e.service.gpus for s in _of_gpu(node, gpu, e, link, rng)]
 
 
-_Source = Mapping[str, tuple[str, str, Mapping[str, str]]]
-
-_VLLM: _Source = {
+_VLLM: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "running": ("vllm:num_requests_running", "gauge", {}),
     "waiting": ("vllm:num_requests_waiting", "gauge", {}),
     "kv_ratio": ("vllm:kv_cache_usage_perc", "gauge", {}),
@@ -75,17 +72,7 @@ _VLLM: _Source = {
     "preemptions": ("vllm:num_preemptions_total", "counter", {}),
     "successes": ("vllm:request_success_total", "counter", {"finished_reason": "stop"}),
 }
-_SGLANG: _Source = {
-    "running": ("sglang:num_running_reqs", "gauge", {"tp_rank": "0", "pp_rank": "0"}),
-    "waiting": ("sglang:num_queue_reqs", "gauge", {"tp_rank": "0", "pp_rank": "0"}),
-    "kv_ratio": ("sglang:token_usage", "gauge", {"tp_rank": "0", "pp_rank": "0"}),
-    "prefix_hits": ("sglang:cached_tokens_total", "counter", {"cache_source": "device"}),
-    "prompt_tokens": ("sglang:prompt_tokens_total", "counter", {"is_streaming": "true"}),
-    "generation_tokens": ("sglang:generation_tokens_total", "counter", {"is_streaming": "true"}),
-    "preemptions": ("sglang:num_retracted_requests_total", "counter", {}),
-    "successes": ("sglang:num_requests_total", "counter", {"is_streaming": "true"}),
-}
-_ENGINE_LABELS = {"vllm": {"engine": "0"}, "sglang": {"engine_type": "unified"}}
+"""Field of the engine's state -> name, type and further labels of the series that shows it."""
 
 
 def _of_gpu(node: Node, gpu: int, engine: Engine, link: PcieLoad, rng: np.random.Generator) -> list[Series]:

@@ -42,7 +42,7 @@ def unpack(rows: Iterable[bytes]) -> Iterator[Scrape]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """A sample line as (series and space, value); a comment as (comment, empty)."""
+    """Split a sample line into (series and space, value), a comment into (comment, empty)."""
     if line.startswith("#"):
         return line, ""
     key, space, value = line.rpartition(" ")

@@ -1,4 +1,4 @@
-"""The shipped simulated requests as spans: what is the same for a whole service, and what follows, is filled in here."""
+"""The shipped simulated requests as spans: what a whole service shares, and what follows, is filled in."""
 
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,6 @@ from store.tables import SPANS
 
 if TYPE_CHECKING:
     import polars as pl
-
-_SCOPES = {"vllm": "vllm.tracing.otel", "sglang": "sglang.srt.tracing"}
 
 
 def spans(requests: "pl.DataFrame") -> Batch:
@@ -58,10 +56,10 @@ def _service(service: Service) -> dict[str, Any]:
         "cloud_provider": node.cloud_provider,
         "cloud_region": node.cloud_region,
         "cloud_zone": node.cloud_zone,
-        "provider": service.engine,
+        "provider": "vllm",
         "model": service.model,
         "request_model": service.model,
-        "scope": _SCOPES[service.engine],
+        "scope": "vllm.tracing.otel",
     }
 
 

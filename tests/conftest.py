@@ -14,3 +14,13 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no shared captures at {SHARED}; set INFRACTL_SHARED to their folder")
     return SHARED
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files, then read the diff")
+
+
+@pytest.fixture(scope="session")
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be rewritten."""
+    return bool(request.config.getoption("--update-golden"))

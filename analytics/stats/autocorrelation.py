@@ -25,4 +25,4 @@ def effective_size(n: int, phi_x: float, phi_z: float) -> float:
 def block_length(n: int, phi_x: float, phi_z: float) -> int:
     """Block for the bootstrap: twice the decorrelation time, at least the cube root of n, at most an eighth of it."""
     wanted = 2.0 * n / effective_size(n, phi_x, phi_z) if n else 1.0
-    return max(1, min(math.ceil(max(wanted, n ** (1 / 3))), n // 8))
+    return max(1, min(math.ceil(max(wanted, math.cbrt(n))), n // 8))

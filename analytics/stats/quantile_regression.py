@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analytics.stats.sandwich import density_matrix
 from analytics.stats.smoothed import Array, Problem, check_loss, minimise, starting_point
 from analytics.stats.vertex import descend
 
@@ -40,16 +41,16 @@ class QuantileFit:
     subgradient: float
     exact: bool
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, design: Array) -> Array:
         """Fitted quantile of each row of the design."""
-        return np.asarray(X @ self.coefficients)
+        return np.asarray(design @ self.coefficients)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """A design whose columns are centred and scaled on the fly, so that no copy of it is made."""
 
-    X: Array
+    design: Array
     y: Array
     change: Array
 
@@ -58,27 +59,27 @@ class _Rows:
         return int(self.y.size)
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Array, Array]:
-        return self.X[rows] @ self.change, self.y[rows]
+        return self.design[rows] @ self.change, self.y[rows]
 
     def chunks(self) -> Iterator[tuple[int, Array, Array]]:
         for start in range(0, self.n, _CHUNK):
             part = slice(start, start + _CHUNK)
-            yield start, self.X[part] @ self.change, self.y[part]
+            yield start, self.design[part] @ self.change, self.y[part]
 
 
-def fit(X: Array, y: Array, tau: float) -> QuantileFit:
-    """Fit the tau-quantile of y (n,) on the design X (n, p); column 0 of X is the constant 1.
+def fit(design: Array, y: Array, tau: float) -> QuantileFit:
+    """Fit the tau-quantile of y (n,) on the design design (n, p); column 0 of design is the constant 1.
 
     Deterministic. Rows must be finite and the columns linearly independent (see `usable_columns`). Raises ValueError
     for a tau outside (0, 1) or fewer rows than columns.
     """
-    n, p = X.shape
+    n, p = design.shape
     if not 0.0 < tau < 1.0:
         raise ValueError(f"tau must lie between 0 and 1, not {tau}")
     if n < p or y.shape != (n,):
         raise ValueError(f"{n} rows and {y.shape} values cannot carry {p} coefficients")
     sample = _sample(n)
-    rows = _Rows(X, y, _standardise(X[sample]))
+    rows = _Rows(design, y, _standardise(design[sample]))
     start = Problem.of(*rows.take(sample), tau)
     beta, width = minimise(start, *starting_point(start), rows_near=10 * p)
     if n <= DIRECT_ROWS:
@@ -100,9 +101,9 @@ def _sample(n: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).choice(n, min(n, _SAMPLE_ROWS), replace=False))
 
 
-def _standardise(X: Array) -> Array:
+def _standardise(design: Array) -> Array:
     """Change of basis Z = X C with centred columns of unit spread; column 0 stays the constant."""
-    mean, spread = X.mean(axis=0), X.std(axis=0)
+    mean, spread = design.mean(axis=0), design.std(axis=0)
     spread[spread == 0] = 1.0
     change = np.diag(1.0 / spread)
     change[0, :] = -mean / spread
@@ -127,19 +128,10 @@ def _globbed(rows: _Rows, tau: float, start: Problem, beta: Array, width: float)
 
 
 def _standard_error_root(sample: Problem, beta: Array) -> Array:
-    """Matrix R with |R'x| = standard error of x'beta: the sandwich with a density of Powell (1991).
-
-    The density is a difference quotient around the fit: a kernel with tails would see the many rows far below a high
-    quantile and call the fit ten times more certain than it is.
-    """
-    n, tau = sample.y.size, sample.tau
-    residuals = sample.y - sample.X @ beta
-    reach = 1.5 * n ** (-1 / 3) * np.sqrt(tau * (1 - tau))
-    low, high = np.quantile(residuals, [max(tau - reach, 0.0), min(tau + reach, 1.0)])
-    near = sample.X[(residuals >= low) & (residuals <= high)]
-    density = near.T @ near / max(float(high - low), 1e-300)
-    density[np.diag_indices_from(density)] *= 1.0 + 1e-9
-    score = np.linalg.cholesky(tau * (1 - tau) * (sample.X.T @ sample.X))
+    """Matrix R with |R'x| = standard error of x'beta for independent rows."""
+    tau = sample.tau
+    density, _width = density_matrix(sample.design, sample.y - sample.design @ beta, tau)
+    score = np.linalg.cholesky(tau * (1.0 - tau) * (sample.design.T @ sample.design))
     return np.asarray(np.linalg.solve(density, score))
 
 
@@ -147,34 +139,34 @@ def _split(rows: _Rows, tau: float, beta: Array, root: Array) -> tuple[NDArray[n
     """Rows within their band of the fit, and the linear term of those above and below it."""
     near: list[NDArray[np.intp]] = []
     linear = np.zeros(beta.size)
-    for start, Z, y in rows.chunks():
-        residuals = y - Z @ beta
-        band = np.sqrt(np.square(Z @ root).sum(axis=1))
+    for start, scaled, y in rows.chunks():
+        residuals = y - scaled @ beta
+        band = np.sqrt(np.square(scaled @ root).sum(axis=1))
         within = np.abs(residuals) <= band
         near.append(np.flatnonzero(within) + start)
-        linear += Z.T @ np.where(within, 0.0, (residuals < 0) - tau)
+        linear += scaled.T @ np.where(within, 0.0, (residuals < 0) - tau)
     return np.concatenate(near), linear
 
 
 def _crossed(rows: _Rows, window: NDArray[np.intp], before: Array, after: Array) -> bool:
     """Whether a row outside the window lies on the other side of the new fit than of the old one."""
     changed = 0
-    for _start, Z, y in rows.chunks():
-        changed += int(np.count_nonzero((y < Z @ before) != (y < Z @ after)))
-    Z, y = rows.take(window)
-    return changed > int(np.count_nonzero((y < Z @ before) != (y < Z @ after)))
+    for _start, scaled, y in rows.chunks():
+        changed += int(np.count_nonzero((y < scaled @ before) != (y < scaled @ after)))
+    scaled, y = rows.take(window)
+    return changed > int(np.count_nonzero((y < scaled @ before) != (y < scaled @ after)))
 
 
 def _summary(rows: _Rows, tau: float, beta: Array, exact: bool) -> QuantileFit:
     loss, below = 0.0, 0
     score, largest = np.zeros(beta.size), np.zeros(beta.size)
-    for _start, Z, y in rows.chunks():
-        residuals = y - Z @ beta
+    for _start, scaled, y in rows.chunks():
+        residuals = y - scaled @ beta
         residuals[np.abs(residuals) <= 1e-11 * np.maximum(np.abs(y), np.abs(beta[0]))] = 0.0
         loss += check_loss(residuals, tau)
         below += int(np.count_nonzero(residuals <= 0))
-        score += Z.T @ np.where(residuals == 0, 0.0, tau - (residuals < 0))
-        largest = np.maximum(largest, np.abs(Z).max(axis=0))
+        score += scaled.T @ np.where(residuals == 0, 0.0, tau - (residuals < 0))
+        largest = np.maximum(largest, np.abs(scaled).max(axis=0))
     return QuantileFit(
         tau=tau,
         coefficients=rows.change @ beta,

@@ -17,17 +17,17 @@ _SHRINK = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Minimise sum of rho_tau(y - X b) + linear'b; `linear` stands for the rows that are surely above or below."""
+    """Minimise sum of rho_tau(y - design b) + linear'b; `linear` stands for the rows that are surely above or below."""
 
-    X: Array
+    design: Array
     y: Array
     tau: float
     linear: Array
 
     @classmethod
-    def of(cls, X: Array, y: Array, tau: float) -> "Problem":
+    def of(cls, design: Array, y: Array, tau: float) -> "Problem":
         """Problem over all its rows."""
-        return cls(X, y, tau, np.zeros(X.shape[1]))
+        return cls(design, y, tau, np.zeros(design.shape[1]))
 
 
 def check_loss(residuals: NDArray[Any], tau: float) -> float:
@@ -39,7 +39,7 @@ def starting_point(problem: Problem) -> tuple[Array, float]:
     """Coefficients of the intercept-only fit (column 0 is the constant) and a bandwidth as wide as the tail."""
     quantile, middle = np.quantile(problem.y, [problem.tau, 0.5 if problem.tau != 0.5 else 0.25])
     width = abs(quantile - middle) or float(problem.y.std()) or 1.0
-    start = np.zeros(problem.X.shape[1])
+    start = np.zeros(problem.design.shape[1])
     start[0] = quantile
     return start, float(width) / _SHRINK
 
@@ -53,7 +53,7 @@ def minimise(problem: Problem, start: Array, width: float, rows_near: int) -> tu
     beta = start
     while True:
         beta = _newton(problem, beta, width)
-        residuals = problem.y - problem.X @ beta
+        residuals = problem.y - problem.design @ beta
         upper = 0.5 + 0.5 * np.tanh(residuals / (2.0 * width))
         if 4.0 * float(upper @ (1.0 - upper)) <= rows_near or width < 1e-12 * (1.0 + float(np.abs(residuals).max())):
             return beta, width
@@ -61,19 +61,19 @@ def minimise(problem: Problem, start: Array, width: float, rows_near: int) -> tu
 
 
 def _newton(problem: Problem, beta: Array, width: float) -> Array:
-    residuals = problem.y - problem.X @ beta
+    residuals = problem.y - problem.design @ beta
     loss = _loss(problem, beta, residuals, width)
     reach = 1e3 * (width + float(np.abs(residuals).max(initial=0.0)))
     for _ in range(_STEPS):
         upper = 0.5 + 0.5 * np.tanh(residuals / (2.0 * width))
-        gradient = problem.linear - problem.X.T @ (upper - (1.0 - problem.tau))
-        curve = problem.X.T @ (problem.X * (upper * (1.0 - upper) / width)[:, None])
+        gradient = problem.linear - problem.design.T @ (upper - (1.0 - problem.tau))
+        curve = problem.design.T @ (problem.design * (upper * (1.0 - upper) / width)[:, None])
         curve[np.diag_indices_from(curve)] += 1e-10 * (1e-300 + np.trace(curve))
         step = -np.linalg.lstsq(curve, gradient, rcond=None)[0]
         expected = float(-gradient @ step)
         if expected <= 1e-12 * (abs(loss) + 1e-300):
             return beta
-        moved = problem.X @ step
+        moved = problem.design @ step
         if not np.abs(moved).max(initial=0.0) < reach:  # the window holds no minimum: the caller widens it
             return beta
         size = 1.0

@@ -24,32 +24,32 @@ def descend(problem: Problem, beta: Array) -> tuple[Array, bool]:
         return found, True
     spread = float(np.ptp(problem.y)) or 1.0
     moves = np.random.default_rng(0).uniform(-1e-10, 1e-10, problem.y.size) * spread
-    return _walk(Problem(problem.X, problem.y + moves, problem.tau, problem.linear), found)
+    return _walk(Problem(problem.design, problem.y + moves, problem.tau, problem.linear), found)
 
 
 def _walk(problem: Problem, beta: Array) -> tuple[Array, bool]:
-    X, y, tau = problem.X, problem.y, problem.tau
-    basis = _basis(X, np.abs(y - X @ beta))
+    design, y, tau = problem.design, problem.y, problem.tau
+    basis = _basis(design, np.abs(y - design @ beta))
     if basis is None:
         return beta, False
-    beta = np.linalg.solve(X[basis], y[basis])
-    residuals = y - X @ beta
-    for _ in range(_STEPS_PER_COLUMN * X.shape[1]):
+    beta = np.asarray(np.linalg.solve(design[basis], y[basis]), dtype=np.float64)
+    residuals = y - design @ beta
+    for _ in range(_STEPS_PER_COLUMN * design.shape[1]):
         residuals[basis] = 0.0
         slopes = (residuals < 0) - tau
         slopes[basis] = 0.0
-        edges = np.linalg.inv(X[basis])
-        leave, sign, gain = _leaving(edges.T @ (problem.linear + X.T @ slopes), tau)
+        edges = np.linalg.inv(design[basis])
+        leave, sign, gain = _leaving(edges.T @ (problem.linear + design.T @ slopes), tau)
         if gain <= _SLACK:
             return beta, True
-        rate = sign * (X @ edges[:, leave])
+        rate = sign * (design @ edges[:, leave])
         rate[basis] = 0.0
         enter = _line_search(residuals, rate, gain)
         if enter < 0:
             return beta, False
         basis[leave] = enter
-        beta = np.linalg.solve(X[basis], y[basis])
-        residuals = y - X @ beta
+        beta = np.asarray(np.linalg.solve(design[basis], y[basis]), dtype=np.float64)
+        residuals = y - design @ beta
     return beta, False
 
 
@@ -79,15 +79,15 @@ def _line_search(residuals: Array, rate: Array, gain: float) -> int:
     return -1
 
 
-def _basis(X: Array, distance: Array) -> NDArray[np.intp] | None:
+def _basis(design: Array, distance: Array) -> NDArray[np.intp] | None:
     """Pick the p rows nearest to the fit that are linearly independent."""
-    p = X.shape[1]
+    p = design.shape[1]
     rows: list[int] = []
     span = np.zeros((0, p))
     for row in np.argsort(distance, kind="stable"):
-        rest = X[row] - span.T @ (span @ X[row])
+        rest = design[row] - span.T @ (span @ design[row])
         norm = float(np.linalg.norm(rest))
-        if norm > 1e-6 * float(np.linalg.norm(X[row])):
+        if norm > 1e-6 * float(np.linalg.norm(design[row])):
             rows.append(int(row))
             span = np.vstack([span, rest / norm])
             if len(rows) == p:

@@ -1,4 +1,4 @@
-"""CSV → frame. The csv module reads it, not polars, which pads short rows without a word and knows no line numbers."""
+"""CSV → frame. Not by polars' own reader: it pads short rows without a word and knows no line numbers."""
 
 import csv
 import io
@@ -28,21 +28,30 @@ def read_delimited(content: Content) -> tuple[pl.DataFrame, list[int]]:
     text = content.text()
     header_line = text.lstrip().partition("\n")[0]
     delimiter = max(_DELIMITERS, key=header_line.count)
-    rows = _rows(content, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    _, header = next(rows)
-    names = _names(content, header)
-    cells, lines = [], []
-    for line, row in rows:
-        if len(row) != len(names):
-            raise SourceError(
-                f"{content.path}:{line}: {len(row)} cells where the header has {len(names)}",
-                "repair or remove that line; nothing was imported",
-            )
-        cells.append(row)
-        lines.append(line)
-    columns = zip(*cells, strict=True) if cells else ([] for _ in names)
-    frame = pl.DataFrame([_typed(pl.Series(n, c, pl.String)) for n, c in zip(names, columns, strict=True)])
-    return frame, lines
+    cells, lines = _quoted(content, text, delimiter) if '"' in text else _plain(text, delimiter)
+    names = _names(content, cells[0].to_list())
+    short = (cells.list.len() != len(names)).arg_true()
+    if short.len():
+        raise SourceError(
+            f"{content.path}:{lines[short[0]]}: {len(cells[short[0]])} cells where the header has {len(names)}",
+            "repair or remove that line; nothing was imported",
+        )
+    body = cells.slice(1)
+    return pl.DataFrame([_typed(body.list.get(at).alias(name)) for at, name in enumerate(names)]), lines[1:]
+
+
+def _plain(text: str, delimiter: str) -> tuple[pl.Series, list[int]]:
+    """Cells of each line that is not blank, and its number; without quotes a delimiter always delimits."""
+    rows = pl.Series(text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")
+    present = (rows != "").arg_true()
+    return rows.gather(present).str.split(delimiter), (present + 1).to_list()
+
+
+def _quoted(content: Content, text: str, delimiter: str) -> tuple[pl.Series, list[int]]:
+    """Read cells with the csv module, three times slower, for text with quotes."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, cells = zip(*_rows(content, reader), strict=True)
+    return pl.Series(cells, dtype=pl.List(pl.String)), list(lines)
 
 
 def _rows(content: Content, reader: "Reader") -> Iterator[tuple[int, list[str]]]:

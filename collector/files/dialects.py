@@ -18,13 +18,13 @@ class Dialect:
 
 REQUEST_DIALECTS = (
     Dialect(
-        "BurstGPT replay (record_time is the end of the request; out_len counts characters, not tokens)",
+        "BurstGPT replay (record_time is the end of the request; tokens are sampled_in_num, out_len counts characters)",
         frozenset({"record_time", "first_chunk_time", "total_chunk_time"}),
         {
             "ts": "record_time-total_chunk_time",
             "ttft_s": "first_chunk_time",
             "e2e_s": "total_chunk_time",
-            "input_tokens": "in_len",
+            "input_tokens": "sampled_in_num",
             "request_id": "event_id",
         },
     ),

@@ -134,11 +134,12 @@ def _object(content: Content, row: Any, number: int) -> Row:
 
 
 def _by_id(document: dict[str, Row]) -> list[Row]:
-    """Objects by id. The id becomes the column `key`, unless a column of the objects repeats it."""
+    """Objects by id. The id becomes the column `key`, unless it only counts or a column of the objects repeats it."""
     rows = [_flat(row) for row in document.values()]
     keys = list(document)
     repeated = any(all(str(row.get(name)) == key for row, key in zip(rows, keys, strict=True)) for name in rows[0])
-    return rows if repeated else [{"key": key, **row} for key, row in zip(keys, rows, strict=True)]
+    counted = keys == [str(number) for number in range(len(keys))]
+    return rows if repeated or counted else [{"key": key, **row} for key, row in zip(keys, rows, strict=True)]
 
 
 def _flat(row: Row, prefix: str = "") -> dict[str, Any]:

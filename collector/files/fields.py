@@ -26,13 +26,22 @@ def read_number(frame: pl.DataFrame, source: Source, column: Column) -> tuple[pl
         number(expression.columns[0], frame.schema) if expression.plain else (expression.value, expression.unparsed)
     )
     factor = factor_to(column.unit, source.unit, column.name) if source.unit else 1.0
-    # 112917 us is 0.112917 s when divided and 0.11291699999999999 s when multiplied
-    base = value / round(1 / factor) if factor < 1 else value * factor
-    numbers, unparsed = frame.select(base.cast(pl.Float64).alias("value"), bad.alias("bad")).get_columns()
-    finite = numbers.set(~numbers.is_finite().fill_null(True), None)
+    numbers, unparsed = frame.select(value.cast(pl.Float64).alias("value"), bad.alias("bad")).get_columns()
+    scaled = _scale(_full(numbers, frame.height), factor)
+    finite = scaled.set(~scaled.is_finite().fill_null(True), None)
     if column.kind is Kind.INT:
         finite = finite.round().cast(pl.Int64, strict=False)
-    return _full(finite, frame.height), _full(unparsed, frame.height)
+    return finite, _full(unparsed, frame.height)
+
+
+def _scale(values: pl.Series, factor: float) -> pl.Series:
+    """Multiply, or divide where that is exact: 100403 us are 0.100403 s, but 100403 x 1e-6 is 0.10040299999999999.
+
+    By a column, since polars multiplies by the reciprocal of a single divisor.
+    """
+    if factor >= 1:
+        return values * factor
+    return values / pl.repeat(round(1 / factor), values.len(), dtype=pl.Float64, eager=True)
 
 
 def _full(values: pl.Series, height: int) -> pl.Series:
@@ -43,8 +52,8 @@ def _full(values: pl.Series, height: int) -> pl.Series:
 def read_text(frame: pl.DataFrame, source: Source) -> pl.Series:
     """Return a field of text; empty text is missing."""
     column = frame.select(source.expression.value).to_series()
-    if isinstance(column.dtype, pl.List | pl.Struct | pl.Binary):
-        raise UsageError(f"column {column.name!r} holds {column.dtype}, not text")
+    if column.dtype.is_nested() or isinstance(column.dtype, pl.Binary):
+        raise UsageError(f"column {column.name!r} holds {column.dtype}, not text", "map another column")
     text = column.cast(pl.String)
     return text.set(text.str.strip_chars() == "", None)
 
@@ -75,6 +84,8 @@ def error_of_message(messages: pl.Series) -> pl.Series:
 
 def _each(values: pl.Series, convert: Callable[[Any], Any], kind: pl.DataType) -> pl.Series:
     """Convert every different value once: columns of outcomes hold few."""
+    if values.dtype.is_nested():
+        raise UsageError(f"column {values.name!r} holds {values.dtype}, not text", "map another column")
     table: dict[Hashable, Any] = {value: convert(value) for value in values.unique() if value is not None}
     converted = [None if value is None else table[value] for value in values]
     return pl.Series(values.name, converted, kind)

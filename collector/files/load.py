@@ -1,5 +1,6 @@
 """`read`, `sniff` and `load`: one file → its batches, whole or not at all."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from collector.files.requests import decode_requests, plan_requests
 from collector.files.rows import Rows, read_rows
 from collector.files.series import decode_series
 from store.batch import Batch
-from store.errors import UsageError
+from store.errors import SourceError, UsageError
 
 _OTLP = (Format.OTLP_JSON, Format.OTLP_PROTOBUF)
 
@@ -45,7 +46,8 @@ def sniff(path: Path, options: ImportOptions | None = None) -> FileKind:
 def load(path: Path, options: ImportOptions) -> Imported:
     """Decode a whole file before anything is stored.
 
-    Raises SourceError, with file and line, where the file is broken, and UsageError where the options do not fit it.
+    Raises SourceError, with file and line, where the file is broken or no row of it can be used, and UsageError where
+    the options do not fit it.
     """
     content = open_content(path)
     kind = options.kind
@@ -57,8 +59,17 @@ def load(path: Path, options: ImportOptions) -> Imported:
         decode_requests(rows, options, content.stem) if kind is FileKind.REQUESTS else decode_series(rows, options)
     )
     batch = Batch(_source(path), decoded.frames, counts(decoded.refused))
+    if not batch.rows:
+        raise _unusable(path, decoded.refused)
     return Imported(
         path, kind, (batch,), dict(decoded.refused), str(decoded.plan), decoded.plan.recognised, decoded.notes
+    )
+
+
+def _unusable(path: Path, refused: Mapping[str, Refusal]) -> SourceError:
+    reasons = "; ".join(f"{r.count} {reason} (first: {r.first})" for reason, r in refused.items())
+    return SourceError(
+        f"{path}: no row can be used: {reasons or 'all values are missing'}", "see --map, --unit and --as"
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from zoneinfo import ZoneInfo
+
+import polars as pl
 
 from collector.files.nearest import nearest
 from collector.files.units import unit
@@ -42,15 +43,21 @@ class ImportOptions:
     def __post_init__(self) -> None:
         for name in self.units.values():
             unit(name)
-        try:
-            ZoneInfo(self.time_zone)
-        except (OSError, ValueError) as error:
+        if not _is_zone(self.time_zone):
             raise UsageError(
                 f"no time zone is called {self.time_zone!r}", "write it like UTC, Europe/Berlin or America/New_York"
-            ) from error
+            )
         for moment in (self.start, self.at):
             if moment is not None and moment.tzinfo is None:
                 raise ValueError("ImportOptions takes aware times")
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(name)
+    except pl.exceptions.PolarsError:
+        return False
+    return bool(name)
 
 
 def kind_named(text: str) -> FileKind:

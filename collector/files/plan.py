@@ -53,17 +53,25 @@ def make_plan(schema: pl.Schema, options: ImportOptions, dialects: Iterable[Dial
     dialect = dialect_of(schema, dialects)
     given = {name: text for name, text in options.mapping.items() if text}
     found = {**known, **(dialect.mapping if dialect else {})}
+    out = {*options.mapping, *options.labels}
     taken = {*given.values()}
-    guessed = {
-        name: text
-        for name, text in found.items()
-        if name not in options.mapping and name not in options.labels and text not in taken
-    }
+    guessed = {n: t for n, t in found.items() if n not in out and t not in taken and _usable(t, schema)}
     units = {**(dialect.units if dialect else {}), **options.units}
     sources = [_source(name, text, schema, units) for name, text in {**guessed, **given}.items()]
     _all_used(options.units, [source.field for source in sources])
     recognised = (dialect.name if dialect else "column names") if guessed else ""
     return Plan(tuple(sources), recognised)
+
+
+def _usable(text: str, schema: pl.Schema) -> bool:
+    """Tell whether a recognised column or expression fits this file: a column of lists is no field as it stands."""
+    if text in schema:
+        return not schema[text].is_nested()
+    try:
+        compile_expression(text, schema)
+    except UsageError:
+        return False
+    return True
 
 
 def _source(name: str, text: str, schema: pl.Schema, units: Mapping[str, str]) -> Source:

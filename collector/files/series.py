@@ -12,14 +12,14 @@ from collector.files.options import ImportOptions
 from collector.files.plan import Plan, Source, make_plan
 from collector.files.refusals import Refusal, split
 from collector.files.rows import Rows
-from collector.files.samples import tabulate
+from collector.files.samples import known_metric, tabulate
 from collector.files.times import Clock, read_times
 from collector.files.units import UNITS, factor_to, unit, unit_of_name
 from store.errors import UsageError
 
 _NAME = re.compile(r"[a-zA-Z_:][\w:]*")
 _MOST_LABELS = 0.5  # a text column with more different values than this share of the rows would make a series a row
-_FEW_ROWS = 20  # below this many rows the share says nothing
+_FEW_ROWS = 20  # below this many rows neither that share nor counting up by one says anything
 
 
 def plan_series(rows: Rows, options: ImportOptions) -> Plan:
@@ -53,8 +53,13 @@ def decode_series(rows: Rows, options: ImportOptions) -> Decoded:
     kept, refused = split(rows, [("no time", column.is_null()), ("unreadable time", times.ts.is_null())])
     measures, cells, notes = _measures(rows, plan, kept)
     labels, unlike = _labels(rows, {source.expression.columns[0], *(measure.name for measure in measures)})
-    frames = tabulate(measures, times.ts.filter(kept), rows.frame.select(labels).filter(kept), options.labels)
-    return Decoded(frames, {**refused, **cells}, plan, (f"ts: {times.reading}", *notes, *unlike))
+    unknown = [f"{s.field} is no canonical name of a preset" for s in plan.sources if not _is_known(s.field)]
+    frames = tabulate(measures, times.ts.filter(kept), rows.frame.filter(kept).select(labels), options.labels)
+    return Decoded(frames, {**refused, **cells}, plan, (f"ts: {times.reading}", *unknown, *notes, *unlike))
+
+
+def _is_known(field: str) -> bool:
+    return field == "ts" or known_metric(field) is not None
 
 
 def _measures(rows: Rows, plan: Plan, kept: pl.Series) -> tuple[list[Measure], dict[str, Refusal], list[str]]:
@@ -113,7 +118,7 @@ def _is_measure(rows: Rows, name: str) -> bool:
 
 
 def _is_row_number(column: pl.Series) -> bool:
-    if not column.dtype.is_integer() or column.len() < 2 or column.null_count():
+    if not column.dtype.is_integer() or column.len() < _FEW_ROWS or column.null_count():
         return False
     return column[0] in (0, 1) and bool((column.diff().drop_nulls() == 1).all())
 

@@ -78,9 +78,7 @@ class Types:
 
     def is_created(self, name: str) -> bool:
         """Whether a series is the start time of a counter, histogram or summary: a date, no measurement."""
-        return name.endswith("_created") and (
-            _is_created(name, self.declared) or _is_created(fold(name), self._folded)
-        )
+        return name.endswith("_created") and (_is_created(name, self.declared) or _is_created(fold(name), self._folded))
 
 
 def _kind(name: str, types: Mapping[str, str]) -> str | None:

@@ -34,13 +34,16 @@ def parse(body: bytes, content_type: str = TEXT) -> Exposition:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the last page was built: which lines are samples and their prefixes, and what the other lines said."""
+    """How the last page was built: which lines are samples, the prefix of each (with its blank) and where the value
+    begins, and what the other lines said.
+    """
 
     content_type: str
     sampled: list[bool]
     resting: list[bool]
     others: list[bytes]
     prefixes: list[bytes]
+    tails: list[slice]
     page: Exposition
 
 
@@ -63,10 +66,10 @@ class PageMemo:
             return None
         if list(compress(lines, last.resting)) != last.others:
             return None
-        parts = [line.rpartition(b" ") for line in compress(lines, last.sampled)]
-        if [part[0] for part in parts] != last.prefixes:
+        samples = list(compress(lines, last.sampled))
+        if not all(map(bytes.startswith, samples, last.prefixes)):
             return None
-        texts = [part[2] for part in parts]
+        texts = list(map(bytes.__getitem__, samples, last.tails))
         if b"_" in b"".join(texts):  # float() reads 1_000
             return None
         try:
@@ -112,7 +115,7 @@ class _Reader:
         if not stripped:
             return
         understood = self._read_comment(stripped) if stripped[:1] == b"#" else self._read_new(at, line)
-        if self.ended and stripped != b"# EOF" or not understood:
+        if (self.ended and stripped != b"# EOF") or not understood:
             self.rejected.append((at + 1, stripped.decode("utf-8", "replace")))
 
     def _read_known(self, at: int, line: bytes) -> bool:
@@ -206,13 +209,14 @@ class _Reader:
 
     def layout(self, lines: list[bytes], page: Exposition, content_type: str) -> _Layout | None:
         """Return how this page is built; None where a line does not read as prefix, blank, value."""
-        prefixes = [prefix for _, prefix, _ in self.found if prefix is not None]
+        prefixes = [prefix + b" " for _, prefix, _ in self.found if prefix is not None]
+        tails = [slice(len(prefix), None) for prefix in prefixes]
         if self.timed or len(prefixes) < len(self.found):
             return None
         at = {at for at, _, _ in self.found}
         sampled = [i in at for i in range(len(lines))]
         resting = [not is_sample for is_sample in sampled]
-        return _Layout(content_type, sampled, resting, list(compress(lines, resting)), prefixes, page)
+        return _Layout(content_type, sampled, resting, list(compress(lines, resting)), prefixes, tails, page)
 
 
 def _warnings(page: Exposition, lines: Sequence[bytes], form: str) -> tuple[str, ...]:

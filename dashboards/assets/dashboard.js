@@ -5,7 +5,7 @@
     const given = new URLSearchParams(search || "");
     if (value) given.set(name, value);
     else given.delete(name);
-    const text = given.toString().replaceAll("%3A", ":").replaceAll("%20", "+").replaceAll("%2C", ",");
+    const text = given.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
     return text ? "?" + text : "";
   };
   // Plotly writes "2026-11-30 14:05:00.123" in UTC, or a number of milliseconds.

@@ -44,7 +44,7 @@ def _options(command: Any) -> Any:
             click.option("--since", metavar="DURATION", help="The time before now, like 24h or 7d."),
             click.option("--window", metavar="A..B", help="From A to B (UTC unless with an offset)."),
             click.option("--where", metavar="K=V", multiple=True, help="Keep rows with K=V; repeatable."),
-            click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True),
+            click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True),
             click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."),
             click.option("--fail-on", type=click.Choice(SEVERITIES), help="Exit 1 on findings this bad or worse."),
         )
@@ -106,7 +106,7 @@ def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any
         results = [access.analyze(name, asked, window) for name in names]
     finally:
         access.close()
-    text = "\n".join(render(result, options["form"]) for result in results)
+    text = "\n".join(render(result, options["format"]) for result in results)
     if options["output"]:
         options["output"].write_text(text, encoding="utf-8")
     else:

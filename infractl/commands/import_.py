@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infractl.render import FORMATS
 from infractl.settings import content, current_config, store_options
 from store.window import parse_time
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from infractl.access import Access
     from store.batch import Receipt
 
+FORMATS = ("table", "json", "csv", "md")
 KINDS = ("requests", "series", "otlp", "prometheus")
 _ROWS = ("spans", "metric_samples")
 """Tables whose rows count as imported; metric_series only names what metric_samples hold."""
@@ -26,41 +26,37 @@ _ROWS = ("spans", "metric_samples")
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option("--as", "kind", type=click.Choice(KINDS), help="What the files hold  [default: told from their content]")
-@click.option("--map", "mapping", metavar="FIELD=COLUMN,...", multiple=True, help="Column, or arithmetic over columns.")
-@click.option("--unit", "units", metavar="FIELD=UNIT,...", multiple=True, help="s ms us ns, percent, MiB, ...")
-@click.option("--label", "labels", metavar="K=V", multiple=True, help="service=chat, environment=prod, or any label.")
+@click.option("--as", type=click.Choice(KINDS), help="What the files hold  [default: told from their content]")
+@click.option("--map", metavar="FIELD=COLUMN,...", multiple=True, help="Column, or arithmetic over columns.")
+@click.option("--unit", metavar="FIELD=UNIT,...", multiple=True, help="s ms us ns, percent, MiB, ...")
+@click.option("--label", metavar="K=V", multiple=True, help="service=chat, environment=prod, or any label.")
 @click.option("--time-zone", metavar="ZONE", default="UTC", show_default=True, help="Zone of times that name none.")
 @click.option("--start", metavar="TIME", help="When zero was, for a clock that counts from zero.")
-@click.option("--time", "at", metavar="TIME", help="Time of content that carries none.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--time", metavar="TIME", help="Time of content that carries none.")
+@click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True)
 @store_options
 def command(paths: Sequence[Path], **given: Any) -> None:
-    r"""Take files in: request logs, time series, OTLP, Prometheus text.
+    """Take files in: request logs, time series, OTLP, Prometheus text.
 
     Request logs and time series may be CSV, JSON, JSONL or Parquet, OTLP may be JSON or protobuf, and every file may be
     gzipped. A file is stored whole or not at all; importing it again stores nothing twice.
 
     For requests FIELD is a column of the table spans (ts, ttft_s, e2e_s, input_tokens, ...); for time series it is the
     metric that a column is (requests_waiting, kv_cache_usage_ratio, ...), or ts. Well-known column names need no --map.
-
-    \b
-    infractl import trace.csv
-    infractl import log.json --map ts=record_time-total_chunk_time,ttft_s=first_chunk_time
-    infractl import engine.csv --map requests_waiting=num_pending --label service=chat
+    COLUMN may be arithmetic over columns, as in --map ts=end_time-duration.
     """
     from infractl.access import open_access
     from infractl.render import render_frame
 
     options = _options(given)
-    access = open_access(given["data"], given["server"])
+    access = open_access(given["data"], given["server"], create=True)
     done: list[dict[str, Any]] = []
     try:
         done.extend(_import(access, path, options) for path in paths)
     finally:
         access.close()
         if done:
-            click.echo(render_frame(_table(done), given["form"]), nl=False)
+            click.echo(render_frame(_table(done), given["format"]), nl=False)
 
 
 def _options(given: dict[str, Any]) -> "ImportOptions":
@@ -69,13 +65,13 @@ def _options(given: dict[str, Any]) -> "ImportOptions":
 
     keep = content(current_config())
     return ImportOptions(
-        kind=kind_named(given["kind"]) if given["kind"] else None,
-        mapping=parse_pairs("--map", given["mapping"]),
-        units=parse_pairs("--unit", given["units"]),
-        labels=parse_pairs("--label", given["labels"], comma=False),
+        kind=kind_named(given["as"]) if given["as"] else None,
+        mapping=parse_pairs("--map", given["map"]),
+        units=parse_pairs("--unit", given["unit"]),
+        labels=parse_pairs("--label", given["label"], comma=False),
         time_zone=given["time_zone"],
         start=parse_time(given["start"]) if given["start"] else None,
-        at=parse_time(given["at"]) if given["at"] else None,
+        at=parse_time(given["time"]) if given["time"] else None,
         content=ContentOptions(keep.store, keep.max_value_bytes),
     )
 

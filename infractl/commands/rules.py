@@ -1,43 +1,42 @@
-"""`infractl rules`: write alert rules and Alertmanager's configuration, check them, test them."""
+"""`infractl rules`: write alert rules and Alertmanager's configuration, check them, test them, push findings."""
 
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from infractl.settings import config_option, store_options
 from store.errors import ConfigError, SourceError, UsageError
-from store.window import parse_duration
+from store.window import format_duration, parse_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rules.alert import RuleOptions
+    from rules.push import AlertPost
 
 TIMEOUT_S = 10.0
 
 
-def _site_options(run: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that shape the rules; `_read_options` reads them."""
-    for option in (
-        click.option("--stale-after", metavar="DURATION", help="Age at which an analysis counts as stale (15m)."),
-        click.option("--gap", metavar="DURATION", help="How long a sample counts when scrapes are missed (2m)."),
-        click.option("--keep-firing", metavar="DURATION", help="How long every alert outlasts its condition."),
-        click.option("--hold", metavar="DURATION", help="How long every condition must hold before its alert fires."),
-        click.option("--label", metavar="K=V", multiple=True, help="Label to put on every alert; may be repeated."),
-        click.option("--job", help="Prometheus' job name of the infractl scrape (infractl)."),
-        click.option("--runbook-url", metavar="URL", help="Where the runbooks are; {slug} stands for a page's name."),
-    ):
-        run = option(run)
-    return run
-
-
 @click.group("rules")
-def command() -> None:
+@click.option("--runbook-url", metavar="URL", help="Where the runbooks are; {slug} stands for a page's name.")
+@click.option("--job", help="Prometheus' job name of the infractl scrape (infractl).")
+@click.option("--label", metavar="K=V", multiple=True, help="Label to put on every alert; may be repeated.")
+@click.option("--hold", metavar="DURATION", help="How long every condition must hold before its alert fires.")
+@click.option("--keep-firing", metavar="DURATION", help="How long every alert outlasts its condition.")
+@click.option("--gap", metavar="DURATION", help="How long a sample counts when scrapes are missed (2m).")
+@click.option("--stale-after", metavar="DURATION", help="Age at which an analysis counts as stale (15m).")
+@config_option
+@click.pass_context
+def command(ctx: click.Context, /, config: Path | None, **site: Any) -> None:
     """Alert rules for Prometheus, made from the triggers of the analyses.
 
-    Have Prometheus scrape infractl as job `infractl` with `honor_labels: true`, or its labels `job` and `instance`
-    arrive under other names.
+    The options below hold for every subcommand. Have Prometheus scrape infractl as job `infractl` with
+    `honor_labels: true`, or its labels `job` and `instance` arrive under other names.
     """
+    del config
+    ctx.obj = site
 
 
 @command.command()
@@ -47,9 +46,13 @@ def command() -> None:
 )
 @click.option("--webhook-url", metavar="URL", help="Where Alertmanager sends notifications.")
 @click.option("--deadman-url", metavar="URL", help="Outside watcher of the dead man's switch.")
-@_site_options
+@click.pass_obj
 def build(
-    output: Path | None, alertmanager: Path | None, webhook_url: str | None, deadman_url: str | None, **site: Any
+    site: dict[str, Any],
+    output: Path | None,
+    alertmanager: Path | None,
+    webhook_url: str | None,
+    deadman_url: str | None,
 ) -> None:
     """Write the rule file, and with --alertmanager the configuration that routes its alerts."""
     from analytics.catalog import load_all
@@ -69,8 +72,8 @@ def build(
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--metrics", metavar="FILE|URL", help="A /metrics page: report rules on metrics that it lacks.")
 @click.option("--runbooks", type=click.Path(path_type=Path), metavar="DIR", help="Report alerts without a page there.")
-@_site_options
-def check(file: Path | None, metrics: str | None, runbooks: Path | None, **site: Any) -> None:
+@click.pass_obj
+def check(site: dict[str, Any], file: Path | None, metrics: str | None, runbooks: Path | None) -> None:
     """Check a rule file; without FILE, the one that `build` would write.
 
     Reports labels that a template uses and its expression drops, rules that can never fire, and what promtool finds.
@@ -88,7 +91,7 @@ def check(file: Path | None, metrics: str | None, runbooks: Path | None, **site:
     problems = lint(rule_file, known, exposed=exposed, runbooks=runbooks)
     for problem in problems:
         click.echo(f"{problem.rule}: {problem.text}" + (f" ({problem.hint})" if problem.hint else ""))
-    _ask_promtool(text)
+    _ask_promtool(file, text)
     if problems:
         raise ConfigError(f"{len(problems)} problems in {name}", "each is a line above")
     click.echo(f"{sum(len(g.get('rules', ())) for g in rule_file['groups'])} rules, no problem", err=True)
@@ -98,8 +101,8 @@ def check(file: Path | None, metrics: str | None, runbooks: Path | None, **site:
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Keep rules.yml and rules_test.yml here."
 )
-@_site_options
-def test(output: Path | None, **site: Any) -> None:
+@click.pass_obj
+def test(site: dict[str, Any], output: Path | None) -> None:
     """Run unit tests of every rule with promtool: each fires past its bound, not at it, and resolves."""
     from analytics.catalog import load_all
     from rules import promtool, unit_tests
@@ -112,6 +115,61 @@ def test(output: Path | None, **site: Any) -> None:
         _write(folder / "rules.yml", to_yaml(rule_groups(analyses, options)))
         _write(tests, to_yaml(unit_tests.unit_tests(analyses, options, "rules.yml"), unit_tests.HEADER))
         click.echo(promtool.test_rules(tests))
+
+
+@command.command()
+@click.option("--alertmanager-url", metavar="URL", required=True, help="Alertmanager, like http://127.0.0.1:9093.")
+@store_options
+@click.pass_obj
+def push(site: dict[str, Any], /, alertmanager_url: str, data: Path, server: str | None, config: Path | None) -> None:
+    """Send the findings of every analysis to Alertmanager, where there is no Prometheus to do it.
+
+    Run it every few minutes: a finding that lasts is sent again, one that is not resolves after 15 minutes. Each
+    analysis looks back from now. An alert that Alertmanager refuses is named; the others are delivered.
+    """
+    from datetime import UTC, datetime
+
+    from analytics.catalog import load_all
+    from infractl.access import open_access
+    from rules.push import alerts, deliver
+
+    del config
+    analyses = load_all()
+    access = open_access(data, server)
+    try:
+        results = [(a, access.analyze(a.name, {}, format_duration(a.lookback))) for a in analyses]
+    finally:
+        access.close()
+    posts = alerts(results, _read_options(**site), datetime.now(UTC))
+    refused = deliver(posts, _sender(alertmanager_url))
+    for alert, reason in refused:
+        click.echo(f"refused: {alert['labels']}: {reason}")
+    if refused:
+        raise SourceError(f"Alertmanager refused {len(refused)} of {len(posts)} alerts", "each is a line above")
+    click.echo(f"{len(posts)} alerts delivered", err=True)
+
+
+def _sender(url: str) -> "Callable[[Sequence[AlertPost]], str | None]":
+    """Post alerts. Raises SourceError where nobody answers or the answer is neither yes nor 400."""
+    import httpx
+
+    from rules.push import PATH
+
+    address = url.rstrip("/") + PATH
+
+    def send(posts: "Sequence[AlertPost]") -> str | None:
+        try:
+            answer = httpx.post(address, json=list(posts), timeout=TIMEOUT_S)
+            if answer.status_code == httpx.codes.BAD_REQUEST:
+                return answer.text.strip() or "bad request"
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise SourceError(
+                f"Alertmanager at {url} does not take alerts: {error}", "name --alertmanager-url"
+            ) from error
+        return None
+
+    return send
 
 
 def _read_options(
@@ -143,12 +201,15 @@ def _write_alertmanager(path: Path, webhook_url: str | None, deadman_url: str | 
         click.echo(f"its webhook is a placeholder, {PLACEHOLDER_URL}: set --webhook-url", err=True)
 
 
-def _ask_promtool(text: str) -> None:
+def _ask_promtool(file: Path | None, text: str) -> None:
     from rules import promtool
 
     if not promtool.is_installed("promtool"):
         package = promtool.PACKAGES["promtool"]
         click.echo(f"promtool is not installed, so it has not checked the file: apt install {package}", err=True)
+        return
+    if file is not None:
+        promtool.check_rules(file)
         return
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "rules.yml"

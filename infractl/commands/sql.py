@@ -13,9 +13,9 @@ FORMATS = ("table", "json", "csv", "md")
 @click.command()
 @click.argument("text", metavar='"SELECT …"')
 @click.option("--limit", type=click.IntRange(1), help="Return at most this many rows.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True)
 @store_options
-def command(text: str, limit: int | None, form: str, data: Path, server: str | None, **_: Any) -> None:
+def command(text: str, limit: int | None, data: Path, server: str | None, **options: Any) -> None:
     """Run one read-only SELECT over the stored tables (docs/tables.md)."""
     import polars as pl
 
@@ -27,4 +27,4 @@ def command(text: str, limit: int | None, form: str, data: Path, server: str | N
         frame = pl.DataFrame(pl.from_arrow(access.sql(text, limit)))
     finally:
         access.close()
-    click.echo(render_frame(frame, form), nl=False)
+    click.echo(render_frame(frame, options["format"]), nl=False)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
 
@@ -28,18 +28,19 @@ class Visit:
     page: "Page"
     wrong: list[str] = field(default_factory=list)
 
-    def open(self, url: str, ready: str = ".slot .panel, .slot .sentence") -> "Page":
+    def open(self, url: str, ready: str = "main .panel, main .sentence") -> "Page":
         """Open a URL and wait until its panels have loaded and its figures are drawn."""
         self.page.goto(url)
         self.settle(ready)
         return self.page
 
-    def settle(self, ready: str = ".slot .panel, .slot .sentence") -> None:
+    def settle(self, ready: str = "main .panel, main .sentence") -> None:
         """Wait until no panel loads any more and every figure holds its data."""
         self.page.wait_for_selector(ready)
         self.page.wait_for_function("() => !document.querySelector('.grid .skeleton')")
         self.page.wait_for_function(
-            "() => [...document.querySelectorAll('.dash-graph')].every(g => g.querySelector('.main-svg .plot path, .main-svg .point'))"
+            "() => [...document.querySelectorAll('.dash-graph')]"
+            ".every(g => g.querySelector('.main-svg .plot path, .main-svg .point'))"
         )
 
     def picture(self, to: Path) -> None:
@@ -81,7 +82,9 @@ def _watch(visit: Visit) -> None:
     def foreign(url: str) -> bool:
         return urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).hostname != "127.0.0.1"
 
-    page.on("console", lambda m: wrong.append(f"console {m.type}: {m.text}") if m.type in ("error", "warning") else None)
+    page.on(
+        "console", lambda m: wrong.append(f"console {m.type}: {m.text}") if m.type in ("error", "warning") else None
+    )
     page.on("pageerror", lambda error: wrong.append(f"exception: {error}"))
     page.on("requestfailed", lambda r: wrong.append(f"failed: {r.url} {r.failure}"))
     page.on("request", lambda r: wrong.append(f"foreign host: {r.url}") if foreign(r.url) else None)

@@ -32,11 +32,11 @@ def p99_result(status: Status = Status.OK, notes: tuple[str, ...] = (), window: 
             {
                 "service": ["chat-api"] * 4,
                 "term": ["kv_transfer_s", "queue_depth", "cpu_util", "input_tokens"],
-                "estimate": [0.00072, 0.0041, 0.012, 0.00031],
-                "ci_low": [0.00061, 0.0022, -0.031, 0.00027],
-                "ci_high": [0.00083, 0.0061, 0.055, 0.00036],
-                "unit": ["s"] * 4,
-                "per": ["1 ms", "1 request", "1 %", "1 token"],
+                "estimate": [0.72, 0.0041, 0.12, 3.1e-5],
+                "ci_low": [0.61, 0.0022, -0.31, 2.7e-5],
+                "ci_high": [0.83, 0.0061, 0.55, 3.6e-5],
+                "unit": ["s/s", "s/requests", "s/ratio", "s/tokens"],
+                "per": ["s", "requests", "ratio", "tokens"],
                 "effect": [0.312, 0.081, 0.004, 0.120],
                 "effect_low": [0.264, 0.043, -0.010, 0.101],
                 "effect_high": [0.359, 0.121, 0.018, 0.138],
@@ -54,19 +54,20 @@ def p99_result(status: Status = Status.OK, notes: tuple[str, ...] = (), window: 
         "fit": pl.DataFrame(
             {
                 "service": ["chat-api"],
-                "method": ["quantile regression"],
+                "method": ["qr"],
                 "tau": [0.99],
                 "n": [48_211],
                 "n_tail": [482],
                 "n_eff": [212.0],
                 "r1": [0.61],
+                "r1_low": [0.55],
+                "r1_high": [0.66],
+                "verdict": ["ok"],
                 "coverage": [0.9897],
                 "residual_lag1": [0.12],
             }
         ),
-        "vif": pl.DataFrame(
-            {"service": ["chat-api"] * 2, "driver": ["cpu_util", "kv_transfer_s"], "vif": [14.2, 1.3]}
-        ),
+        "vif": pl.DataFrame({"service": ["chat-api"] * 2, "driver": ["cpu_util", "kv_transfer_s"], "vif": [14.2, 1.3]}),
         "residuals": _residuals(window),
         "tail": pl.DataFrame(
             {
@@ -82,7 +83,9 @@ def p99_result(status: Status = Status.OK, notes: tuple[str, ...] = (), window: 
     }
     if status is not Status.OK:
         frames = {name: frame.clear() for name, frame in frames.items()}
-    return Result("p99", status, window, {"target": "ttft_s"}, frames, {}, (finding(),) if status is Status.OK else (), notes)
+    return Result(
+        "p99", status, window, {"target": "ttft_s"}, frames, {}, (finding(),) if status is Status.OK else (), notes
+    )
 
 
 def finding(until: datetime | None = None, severity: Severity = Severity.CRITICAL) -> Finding:
@@ -140,20 +143,30 @@ def overview_result(status: Status = Status.OK, window: Window | None = None) ->
 
 
 def trace_frame() -> pl.DataFrame:
-    at = naive(SINCE)
-    ms = lambda n: at + timedelta(milliseconds=n)  # noqa: E731
-    rows: list[dict[str, Any]] = [
-        {"span_id": "a" * 16, "ts": at, "duration_s": 2.31, "name": "POST /v1/chat/completions", "service": "gateway", "kind": "server"},
-        {"span_id": "b" * 16, "parent_span_id": "a" * 16, "ts": ms(4), "duration_s": 0.021, "name": "auth", "service": "gateway"},
-        {"span_id": "c" * 16, "parent_span_id": "a" * 16, "ts": ms(28), "duration_s": 0.19, "name": "vector search", "service": "search-rag"},
-        {"span_id": "d" * 16, "parent_span_id": "a" * 16, "ts": ms(222), "duration_s": 2.06, "name": "chat llama-3.1-70b", "service": "chat-api",
-         "model": "llama-3.1-70b", "operation": "chat", "input_tokens": 4096, "output_tokens": 212, "ttft_s": 0.98},
-        {"span_id": "e" * 16, "parent_span_id": "d" * 16, "ts": ms(231), "duration_s": 2.04, "name": "llm_request", "service": "vllm",
-         "queue_s": 0.33, "prefill_s": 0.62, "decode_s": 1.09, "attributes": json.dumps({"gen_ai.request.id": "cmpl-1", "kv_transfer_s": 0.41})},
-        {"span_id": "f" * 16, "parent_span_id": "9" * 16, "ts": ms(2280), "duration_s": 0.012, "name": "audit", "service": "gateway", "status": "error", "error_code": "TIMEOUT"},
-    ]  # fmt: skip
-    base = {name: None for name in SPANS.names} | {"trace_id": TRACE, "status": "ok"}
+    chat = {"model": "llama-3.1-70b", "operation": "chat", "input_tokens": 4096, "output_tokens": 212, "ttft_s": 0.98}
+    engine = {"queue_s": 0.33, "prefill_s": 0.62, "decode_s": 1.09, "attributes": '{"kv_transfer_s": 0.41}'}
+    failed = {"status": "error", "error_code": "TIMEOUT"}
+    rows = [
+        _span("a", None, 0, 2.31, "POST /v1/chat/completions", "gateway"),
+        _span("b", "a", 4, 0.021, "auth", "gateway"),
+        _span("c", "a", 28, 0.19, "vector search", "search-rag"),
+        _span("d", "a", 222, 2.06, "chat llama-3.1-70b", "chat-api") | chat,
+        _span("e", "d", 231, 2.04, "llm_request", "vllm") | engine,
+        _span("f", "9", 2280, 0.012, "audit", "gateway") | failed,
+    ]
+    base = dict.fromkeys(SPANS.names) | {"trace_id": TRACE, "status": "ok"}
     return pl.DataFrame([base | row for row in rows], schema=SPANS.schema())
+
+
+def _span(letter: str, parent: str | None, start_ms: int, duration_s: float, name: str, service: str) -> dict[str, Any]:
+    return {
+        "span_id": letter * 16,
+        "parent_span_id": parent * 16 if parent else None,
+        "ts": naive(SINCE + timedelta(milliseconds=start_ms)),
+        "duration_s": duration_s,
+        "name": name,
+        "service": service,
+    }
 
 
 class FakeSource:
@@ -189,7 +202,19 @@ def _windows(service: str, window: Window) -> pl.DataFrame:
             continue
         day = 1 + 0.15 * math.sin(at.timestamp() / 86400 * 2 * math.pi)
         p99 = scale * day * rng.lognormvariate(0, 0.06) * (2.6 if service == "chat-api" and at >= SINCE else 1)
-        rows.append((service, naive(at), 167, scale * 0.5 * day, p99, p99 * 0.97, scale * day, scale * day * 0.8, scale * day * 1.2))
+        rows.append(
+            (
+                service,
+                naive(at),
+                167,
+                scale * 0.5 * day,
+                p99,
+                p99 * 0.97,
+                scale * day,
+                scale * day * 0.8,
+                scale * day * 1.2,
+            )
+        )
     names = ("service", "ts", "n", "p50", "p99", "fitted_p99", "baseline", "low", "high")
     return pl.DataFrame(rows, schema=names, orient="row").cast({"ts": pl.Datetime("us")})
 

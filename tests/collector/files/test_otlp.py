@@ -72,7 +72,7 @@ def test_a_protobuf_file_cut_short_is_refused(tmp_path: Path) -> None:
     ("body", "line"),
     [
         ("\n".join([json.dumps(document()), json.dumps(document()), '{"resourceSpans": [', json.dumps(document())]), 3),
-        (json.dumps(document(), indent=2).replace('"name"', "name"), 10),
+        (json.dumps(document(), indent=2).replace('"name"', "name"), 20),
         ("\n".join([json.dumps(document()), '{"resourceMetrics": []}']), 2),
     ],
 )

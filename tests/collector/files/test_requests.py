@@ -10,11 +10,12 @@ import pytest
 
 from collector.files.content import open_content
 from collector.files.decoded import Decoded
+from collector.files.load import load
 from collector.files.options import ImportOptions
 from collector.files.requests import decode_requests
 from collector.files.rows import read_rows
 from collector.otlp.content import ContentOptions
-from store.errors import UsageError
+from store.errors import SourceError, UsageError
 from store.tables import SPANS
 
 NOON = "2026-11-30T12:00:00Z"
@@ -234,3 +235,12 @@ def test_whole_columns_may_be_empty(log: Path) -> None:
     [span] = spans(log, rows)
     assert (span["ttft_s"], span["model"], span["stream"], span["status"]) == (None, None, None, "ok")
     assert pl.DataFrame([span]).height == 1
+
+
+def test_a_file_without_a_usable_row_is_an_error_that_says_why(log: Path) -> None:
+    log.write_text('{"ts": "now", "ttft_s": 1}\n{"ts": null, "ttft_s": 1}\n')
+    with pytest.raises(SourceError) as caught:
+        load(log, ImportOptions())
+    assert str(caught.value) == (
+        f"{log}: no row can be used: 1 no time (first: {log}:2); 1 unreadable time (first: {log}:1)"
+    )

@@ -35,6 +35,7 @@ def refusal(path: Path, body: str | bytes) -> SourceError:
         json.dumps(ROWS),
         json.dumps({"rows": ROWS, "count": 2}),
         json.dumps({"1": ROWS[0], "2": ROWS[1]}),
+        json.dumps({"0": ROWS[0], "1": ROWS[1]}),
         "\n".join(json.dumps(row) for row in ROWS),
         "\n\n".join(json.dumps(row) for row in ROWS) + "\n",
         "t,name,x\n1,a,1.5\n2,b,\n",

@@ -1,0 +1,207 @@
+"""`analyze p99`: how far the tail of latency is above its baseline, and which drivers it is associated with."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from analytics.analysis import Analysis, Inputs, Params, param
+from analytics.result import Result, Severity, Signal, Trigger
+from store.columns import Column, Kind
+from store.query import MetricQuery, Query, SpanQuery
+from store.tables import SPANS
+from store.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+F, N, T, TS = Kind.FLOAT, Kind.INT, Kind.TEXT, Kind.TIME
+
+AUTO_COLUMNS = ("input_tokens", "cached_input_tokens")
+AUTO_WHOLE_ANSWER = ("output_tokens",)
+"""Drivers of whole-answer latency only: left out there, output length hides every other driver (science.md 3)."""
+AUTO_METRICS = (
+    "requests_waiting", "requests_running", "kv_cache_usage_ratio", "gpu_utilization_ratio",
+    "gpu_pcie_bytes_per_second", "gpu_dram_active_ratio",
+)  # fmt: skip
+"""Candidates of `--drivers auto`. Parts of the target (queue_s, prefill_s, …) only when named: they explain nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class P99Params(Params):
+    """Parameters of `analyze p99`."""
+
+    target: str = param("ttft_s", "latency to explain: a numeric span column or an attribute")
+    drivers: tuple[str, ...] = param(
+        ("auto",), "span columns, attributes or metrics; attr:NAME, metric:NAME if unclear"
+    )
+    tau: float = param(0.99, "quantile to explain")
+    method: str = param("qr", "qr: quantile regression on requests; ols: on windowed P99s", choices=("qr", "ols"))
+    tail_rows: int = param(50, "requests beyond tau that slopes need; with fewer, a lower quantile is fitted")
+    bucket: str = param("auto", "width of a window: auto, or a duration such as 1m")
+    resamples: int = param(200, "bootstrap resamples for intervals")
+    seed: int = param(0, "seed of the bootstrap")
+
+
+def is_whole_answer(target: str) -> bool:
+    """Whether the target includes decoding, so that output length drives it."""
+    return target in ("e2e_s", "duration_s", "decode_s", "inference_s")
+
+
+def wanted_drivers(params: P99Params) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Span columns, attribute keys and metric names that the parameters ask for."""
+    if params.drivers == ("auto",):
+        whole = AUTO_WHOLE_ANSWER if is_whole_answer(params.target) else ()
+        return (*AUTO_COLUMNS, *whole), (), AUTO_METRICS
+    columns: list[str] = []
+    attributes: list[str] = []
+    metrics: list[str] = []
+    for name in params.drivers:
+        kind, colon, rest = name.partition(":")
+        if colon and kind == "attr":
+            attributes.append(rest)
+        elif colon and kind == "metric":
+            metrics.append(rest)
+        elif SPANS.column(name) is not None:
+            columns.append(name)
+        else:
+            attributes.append(name)
+            metrics.append(name)
+    return tuple(columns), tuple(attributes), tuple(metrics)
+
+
+def inputs(params: P99Params) -> "Mapping[str, Query]":
+    """Ask for the requests with their target, drivers and labels, and for the metrics among the drivers."""
+    columns, attributes, metrics = wanted_drivers(params)
+    names = ["ts", "service", "trace_id", "span_id", *columns]
+    extra = list(attributes)
+    for name in (params.target, *params.by):
+        (names if SPANS.column(name) is not None else extra).append(name)
+    stored = SPANS.column(params.target)
+    queries: dict[str, Query] = {
+        "requests": SpanQuery(
+            columns=tuple(dict.fromkeys(names)),
+            attributes=tuple(dict.fromkeys(extra)),
+            where=params.where,
+            not_null=(params.target,) if stored is not None else (),
+            requests_only=stored is not None and params.target != "duration_s",
+        )
+    }
+    if metrics:
+        queries["metrics"] = MetricQuery(tuple(dict.fromkeys(metrics)))
+    return queries
+
+
+LABELS = ("service", "target")
+LATENCY = Signal("p99_latency", "seconds", "P99 of the latest window; null below 30 requests", LABELS)
+BASELINE = Signal("p99_baseline", "seconds", "median P99 of the earlier windows; null below 5 of them", LABELS)
+RATIO = Signal("p99_baseline_ratio", "", "lower 95 % limit of the latest window's P99 over the baseline", LABELS)
+SHARE = Signal(
+    "p99_driver_share_ratio", "", "share of the explained tail associated with a driver", (*LABELS, "driver")
+)
+
+_SUMMARY = "P99 {target} of {service} is at least {value} times its baseline"
+ABOVE = Trigger("P99AboveBaseline", RATIO, 1.5, Severity.WARNING, _SUMMARY, "p99-above-baseline")
+FAR_ABOVE = Trigger("P99FarAboveBaseline", RATIO, 3.0, Severity.CRITICAL, _SUMMARY, "p99-above-baseline")
+
+FRAMES = {
+    "coefficients": (
+        Column("term", T, "driver, or (intercept)"),
+        Column("estimate", F, "change of the target's quantile per unit of the driver"),
+        Column("ci_low", F, "lower 95 % limit"),
+        Column("ci_high", F, "upper 95 % limit"),
+        Column("unit", T, "unit of the estimate"),
+        Column("per", T, "unit of the driver"),
+        Column("effect", F, "change of the quantile as the driver goes from its 10 % to its 90 % quantile"),
+        Column("effect_low", F, "lower 95 % limit of that"),
+        Column("effect_high", F, "upper 95 % limit of that"),
+    ),
+    "contributions": (
+        Column("driver", T, "driver, or drivers that cannot be told apart"),
+        Column("share", F, "Shapley share of the explained tail; shares of a group add up to 1", "ratio"),
+        Column("ci_low", F, "lower 95 % limit", "ratio"),
+        Column("ci_high", F, "upper 95 % limit", "ratio"),
+    ),
+    "fit": (
+        Column("method", T, "qr or ols"),
+        Column("tau", F, "quantile fitted; below the one asked for where the tail is too thin"),
+        Column("n", N, "requests (ols: windows) used", "rows"),
+        Column("n_tail", N, "requests beyond the quantile", "rows"),
+        Column("n_eff", F, "independent windows they amount to"),
+        Column("r1", F, "explained share of the check loss, R1(tau) of Koenker & Machado (ols: R2)", "ratio"),
+        Column("r1_low", F, "lower 95 % limit", "ratio"),
+        Column("r1_high", F, "upper 95 % limit", "ratio"),
+        Column("coverage", F, "share at or below the quantile in the last quarter, fitted on the rest", "ratio"),
+        Column("residual_lag1", F, "lag-1 autocorrelation of the windows' median residual"),
+        Column("bucket_s", F, "width of a window", "s"),
+        Column("dropped", N, "requests left out", "rows"),
+        Column("dropped_reasons", Kind.JSON, "requests left out by reason"),
+        Column("verdict", T, "ok, low confidence, not calibrated, no driver identified, or why there is no fit"),
+    ),
+    "vif": (
+        Column("driver", T, "driver"),
+        Column("vif", F, "variance inflation; null: follows from the other drivers"),
+    ),
+    "windows": (
+        Column("ts", TS, "start of the window"),
+        Column("n", N, "requests", "requests"),
+        Column("p50", F, "median of the target"),
+        Column("p99", F, "quantile tau of the target (P99 unless --tau says otherwise)"),
+        Column("fitted_p99", F, "the same from the model"),
+        Column("baseline", F, "median p99 of the earlier windows"),
+        Column("low", F, "lower edge of the expected band: baseline / 1.5"),
+        Column("high", F, "upper edge of the expected band: baseline x 1.5"),
+        Column("p99_low", F, "lower 95 % confidence limit of p99, from order statistics"),
+        Column("p99_high", F, "upper 95 % limit; null where the window is too small to have one"),
+        Column("ratio", F, "p99_low over baseline: what the alert looks at"),
+    ),
+    "residuals": (
+        Column("ts", TS, "arrival"),
+        Column("fitted", F, "fitted quantile"),
+        Column("residual", F, "target minus fitted"),
+    ),
+    "tail": (
+        Column("ts", TS, "arrival"),
+        Column("trace_id", T, "trace"),
+        Column("span_id", T, "span"),
+        Column("value", F, "target"),
+        Column("fitted", F, "fitted quantile"),
+        Column("drivers", Kind.JSON, "driver values"),
+    ),
+    "episodes": (
+        Column("since", TS, "start of the first window above the bound"),
+        Column("until", TS, "end of the last one; null while it lasts"),
+        Column("severity", T, "worst bound crossed"),
+        Column("n", N, "requests", "requests"),
+        Column("p99", F, "highest p99 of a window"),
+        Column("baseline", F, "baseline at the start"),
+        Column("ratio", F, "highest ratio"),
+        Column("driver", T, "driver that moved the fitted quantile most from its mean outside episodes"),
+        Column("moved", F, "by how much: coefficient x (mean inside - mean outside)"),
+        Column("driver_inside", F, "its mean inside"),
+        Column("driver_outside", F, "its mean outside"),
+    ),
+}
+
+
+def run(inputs: Inputs, params: P99Params, window: Window) -> Result:
+    """Answer from frames alone; see `analytics.p99.answer`."""
+    from analytics.p99.answer import answer
+
+    return answer(inputs, params, window)
+
+
+ANALYSIS = Analysis(
+    name="p99",
+    title="What drives P99",
+    doc=(
+        "Fits the tail of a latency on its drivers (quantile regression on requests), shares out what they explain "
+        "(Shapley, adding up to 1), and compares each window's P99 with the windows before it."
+    ),
+    params=P99Params,
+    inputs=inputs,
+    frames=FRAMES,
+    run=run,
+    signals=(LATENCY, BASELINE, RATIO, SHARE),
+    triggers=(ABOVE, FAR_ABOVE),
+    lookback=timedelta(hours=24),
+)

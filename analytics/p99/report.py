@@ -1,0 +1,174 @@
+"""Rows of the frames and samples of the signals, per group."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analytics.drivers import unit_of
+from analytics.p99 import ABOVE, BASELINE, FAR_ABOVE, LATENCY, RATIO, P99Params
+from analytics.p99.group import Group
+from analytics.p99.model import Share
+from analytics.p99.windows import LEAST_REQUESTS, Episode, episodes
+from analytics.p99.words import unit_of_target
+from analytics.result import Signal
+
+Row = dict[str, Any]
+RESIDUALS = 2_000
+TAIL = 20
+
+
+def _coefficients(group: Group, params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    model = group.model
+    if model is None:
+        return []
+    unit = unit_of_target(params.target)
+    matrix = group.selection.matrix
+    spread = np.quantile(matrix, 0.9, axis=0) - np.quantile(matrix, 0.1, axis=0)
+    rows = []
+    for i, term in enumerate(("(intercept)", *group.selection.names)):
+        row: Row = {"term": term, "estimate": model.coefficients[i], "unit": unit}
+        row |= {"ci_low": model.low[i], "ci_high": model.high[i], "per": unit_of(term) or "1" if i else ""}
+        if i:
+            row |= {"effect": model.coefficients[i] * spread[i - 1]}
+            row |= {"effect_low": model.low[i] * spread[i - 1], "effect_high": model.high[i] * spread[i - 1]}
+        rows.append(row)
+    return rows
+
+
+def _contributions(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    found: Iterable[Share] = group.model.shares if group.model else ()
+    ranked = sorted(found, key=lambda share: -share.share)
+    return [{"driver": s.driver, "share": s.share, "ci_low": s.low, "ci_high": s.high} for s in ranked]
+
+
+def _fit(group: Group, params: P99Params, dropped: Mapping[str, int]) -> list[Row]:
+    model, selection = group.model, group.selection
+    reasons = dict(selection.dropped)
+    left_out = group.rows.height - selection.rows.height if params.method == "qr" else 0
+    row: Row = {"method": params.method, "tau": selection.tau, "n": selection.rows.height}
+    row |= {"bucket_s": group.size.total_seconds(), "dropped": left_out + sum(dropped.values())}
+    row |= {"dropped_reasons": json.dumps(dict(dropped) | reasons), "verdict": selection.refusal or "not fitted"}
+    if model is not None:
+        row |= {"n": model.n, "n_tail": model.n_tail, "n_eff": model.n_eff, "r1": model.r1, "r1_low": model.r1_low}
+        row |= {"r1_high": model.r1_high, "coverage": model.coverage, "residual_lag1": model.lag1}
+        row |= {"verdict": model.verdict}
+    return [row]
+
+
+def _vif(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    return [{"driver": name, "vif": value} for name, value in group.selection.inflation]
+
+
+def _windows(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    return group.table.drop("bucket").to_dicts()
+
+
+def _residuals(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    if group.model is None:
+        return []
+    rows = group.selection.rows.select("ts", pl.Series("fitted", group.model.fitted), pl.col("y"))
+    rows = rows.select("ts", "fitted", (pl.col("y") - pl.col("fitted")).alias("residual"))
+    return _thinned(rows).to_dicts()
+
+
+def _thinned(rows: pl.DataFrame) -> pl.DataFrame:
+    """At most RESIDUALS rows: the most extreme quarter of that on each side, and evenly spaced ones between."""
+    if rows.height <= RESIDUALS:
+        return rows
+    order = rows.with_row_index("_i").sort("residual")["_i"].to_numpy()
+    edge = RESIDUALS // 4
+    between = order[edge:-edge]
+    even = np.sort(between)[:: -(-between.size // (RESIDUALS - 2 * edge))]
+    return rows[np.sort(np.concatenate([order[:edge], even, order[-edge:]]))]
+
+
+def _tail(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    names = list(group.selection.names)
+    top = group.rows.top_k(TAIL, by="y").sort("y", descending=True)
+    if group.model is not None and "_row" in group.selection.rows.columns:
+        fitted = group.selection.rows.select("_row", pl.Series("fitted", group.model.fitted))
+        top = top.join(fitted, on="_row", how="left", maintain_order="left")
+    return [
+        {
+            "ts": row["ts"],
+            "trace_id": row["trace_id"],
+            "span_id": row["span_id"],
+            "value": row["y"],
+            "fitted": row.get("fitted"),
+            "drivers": json.dumps({name: row[name] for name in names}),
+        }
+        for row in top.iter_rows(named=True)
+    ]
+
+
+def _episodes(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    rows: list[Row] = []
+    for episode in episodes(group.table, ABOVE, group.size):
+        worst = FAR_ABOVE if FAR_ABOVE.holds(episode.ratio) else ABOVE
+        row: Row = {"since": episode.since, "until": None if episode.lasting else episode.until}
+        row |= {"severity": str(worst.severity), "n": episode.n, "p99": episode.p99}
+        row |= {"baseline": episode.baseline, "ratio": episode.ratio}
+        rows.append(row | (moved_most(group, episode) or {}))
+    return rows
+
+
+def moved_most(group: Group, episode: Episode) -> Row | None:
+    """Driver whose mean inside the episode, against its mean outside all of them, moved the fitted quantile most."""
+    if group.model is None:
+        return None
+    ts = pl.col("ts")
+    every = episodes(group.table, ABOVE, group.size)
+    within = pl.any_horizontal([(ts >= e.since) & (ts < e.until) for e in every])
+    names = list(group.selection.names)
+    inside = group.rows.filter((ts >= episode.since) & (ts < episode.until)).select(pl.col(names).mean())
+    outside = group.rows.filter(~within).select(pl.col(names).mean())
+    best: Row | None = None
+    for i, name in enumerate(names):
+        here, there = inside[name][0], outside[name][0]
+        if here is None or there is None:
+            continue
+        moved = float(group.model.coefficients[i + 1]) * (here - there)
+        if best is None or moved > best["moved"]:
+            best = {"driver": name, "moved": moved, "driver_inside": here, "driver_outside": there}
+    return best
+
+
+ROWS: Mapping[str, Callable[[Group, P99Params, Mapping[str, int]], list[Row]]] = {
+    "coefficients": _coefficients,
+    "contributions": _contributions,
+    "fit": _fit,
+    "vif": _vif,
+    "windows": _windows,
+    "residuals": _residuals,
+    "tail": _tail,
+    "episodes": _episodes,
+}
+
+
+def samples(signal: Signal, groups: list[Group], params: P99Params) -> list[Row]:
+    """Return the samples of a signal. Latencies only for targets in seconds, as the metric's name says."""
+    if signal in (LATENCY, BASELINE) and unit_of_target(params.target) != "s":
+        return []
+    rows: list[Row] = []
+    for group in groups:
+        labels: Row = group.labels | {"target": params.target}
+        if signal in (LATENCY, BASELINE, RATIO):
+            rows.append(labels | {"value": latest(group)[signal.name]})
+        else:
+            shares = group.model.shares if group.model else ()
+            rows += [labels | {"driver": s.driver, "value": s.share} for s in shares]
+    return rows
+
+
+def latest(group: Group) -> dict[str, float | None]:
+    """Signal values of the latest window; null where it has too few requests."""
+    row = group.table.row(-1, named=True)
+    enough = row["bucket"] == 0 and row["n"] >= LEAST_REQUESTS
+    return {
+        LATENCY.name: row["p99"] if enough else None,
+        BASELINE.name: row["baseline"],
+        RATIO.name: row["ratio"] if enough else None,
+    }

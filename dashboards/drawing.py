@@ -1,0 +1,145 @@
+"""Pieces of figures: layout, axes, lines that stop at gaps, bands, hatches, labels at the ends of lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dashboards.arrays import POINTS, Array, at_ms, broken, gaps, thinned, typed
+from dashboards.theme import FONT, Theme
+from store.window import Window
+
+Figure = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Unit of an axis: values in base units times `factor` are in `unit`."""
+
+    factor: float
+    unit: str
+
+    @classmethod
+    def seconds(cls, values: Array) -> "Scale":
+        """Choose milliseconds where nothing reaches two seconds, else seconds."""
+        top = np.nanmax(values) if np.isfinite(values).any() else 0.0
+        return cls(1000.0, "ms") if top < 2 else cls(1.0, "s")
+
+
+def base_layout(theme: Theme, height: int, revision: str) -> Figure:
+    """Return the layout all figures share. A zoom is kept while `revision` stays the same."""
+    return {
+        "height": height,
+        "margin": {"l": 64, "r": 16, "t": 8, "b": 40},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": theme.quiet},
+        "hoverlabel": {"bgcolor": theme.surface, "bordercolor": theme.grid, "font": {"color": theme.ink}},
+        "hovermode": "x unified",
+        "showlegend": False,
+        "uirevision": revision,
+        "shapes": [],
+        "annotations": [],
+    }
+
+
+def axis(theme: Theme, title: str = "", **more: Any) -> Figure:
+    """Return an axis with its title (quantity and unit) in the theme's colours."""
+    style = {"gridcolor": theme.grid, "linecolor": theme.grid, "zeroline": False, "automargin": True}
+    named = {"title": {"text": title, "standoff": 8, "font": {"size": 12}}} if title else {}
+    return {**style, **named, **more}
+
+
+def time_axis(theme: Theme, window: Window, x: Array, **more: Any) -> Figure:
+    """Return a UTC date axis over the window, or over the data alone where they fill less than a third of it."""
+    start, end = at_ms(window.start), at_ms(window.end)
+    covered = (float(x.max() - x.min()) if x.size else 0.0) / (end - start)
+    if x.size > 1 and covered < 1 / 3:
+        pad = 0.02 * float(x.max() - x.min())
+        start, end = float(x.min()) - pad, float(x.max()) + pad
+    return axis(theme, "time (UTC)", type="date", range=[start, end], showspikes=True, spikethickness=1, **more)
+
+
+def line(x: Array, y: Array, name: str, colour: str, hover: str, **more: Any) -> Figure:
+    """Return a line of at most 2,000 points that stops at gaps; `hover` is the format of y with its unit."""
+    x, y = thinned(*broken(x, y))
+    style = {"color": colour, "width": 1.8, **more.pop("line", {})}
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": typed(x),
+        "y": typed(y),
+        "name": name,
+        "line": style,
+        "connectgaps": False,
+        "hovertemplate": f"{hover}<extra>{name}</extra>",
+        **more,
+    }
+
+
+def band(x: Array, low: Array, high: Array, theme: Theme) -> list[Figure]:
+    """Return a lower edge without ink and an upper edge filled down to it, thinned at the same points."""
+    at, upper = broken(x, high)
+    _, lower = broken(x, low)
+    keep = np.linspace(0, at.size - 1, min(at.size, POINTS)).astype(np.int64) if at.size else np.array([], np.int64)
+    common = {"type": "scatter", "mode": "lines", "x": typed(at[keep]), "line": {"width": 0}, "hoverinfo": "skip"}
+    return [
+        {**common, "y": typed(lower[keep]), "name": "band from"},
+        {**common, "y": typed(upper[keep]), "name": "band to", "fill": "tonexty", "fillcolor": theme.band},
+    ]
+
+
+def hatch(figure: Figure, x: Array, theme: Theme, over: str = "y") -> None:
+    """Hatch the stretches without data over one y axis, on an invisible 0..1 axis of its own."""
+    holes = gaps(np.sort(x), *figure["layout"]["xaxis"]["range"])
+    if not holes:
+        return
+    number = 10 + int(over[1:] or 1)
+    hidden = {"overlaying": over, "range": [0, 1], "visible": False, "fixedrange": True}
+    figure["layout"][f"yaxis{number}"] = hidden
+    starts, ends = np.array(holes).T
+    figure["data"].append(
+        {
+            "type": "bar",
+            "x": typed((starts + ends) / 2),
+            "y": typed(np.ones(len(holes))),
+            "width": typed(ends - starts),
+            "yaxis": f"y{number}",
+            "name": "no data",
+            "marker": {"color": "rgba(0,0,0,0)", "pattern": {"shape": "/", "fgcolor": theme.grid, "size": 8}},
+            "hovertemplate": "no data<extra></extra>",
+        }
+    )
+
+
+def label_ends(
+    layout: Figure,
+    lines: Sequence[tuple[str, Array, str]],
+    top: float,
+    ink: str,
+    place: str = "y",
+    apart: float = 0.075,
+) -> None:
+    """Write each line's name at its last point, moved up where two would touch (`apart`, as a share of `top`).
+
+    The text is in `ink`, beside a dot in the line's colour: not all colours of lines are readable as text.
+    """
+    last = [(name, float(y[np.isfinite(y)][-1]), colour) for name, y, colour in lines if np.isfinite(y).any()]
+    floor = -top
+    for name, value, colour in sorted(last, key=lambda item: item[1]):
+        floor = max(value, floor + apart * top)
+        dotted = f'<span style="color:{colour}">●</span> {name}'
+        note = label(1, floor, dotted, ink, xref="paper", yref=place, xanchor="left", xshift=6)
+        layout["annotations"].append(note)
+
+
+def label(x: Any, y: Any, text: str, colour: str, **more: Any) -> Figure:
+    """Return a text without an arrow at a place of the plot."""
+    return {"x": x, "y": y, "text": text, "showarrow": False, "font": {"color": colour, "size": 12}, **more}
+
+
+def whiskers(value: Array, low: Array, high: Array, theme: Theme) -> Figure:
+    """Return error bars from `low` to `high`; none where an end is NaN."""
+    style = {"type": "data", "symmetric": False, "color": theme.ink, "thickness": 1.4, "width": 5}
+    return {**style, "array": typed(np.nan_to_num(high - value)), "arrayminus": typed(np.nan_to_num(value - low))}

@@ -1,0 +1,144 @@
+"""The command line as people and scripts meet it: exit codes, streams, one clear line per fault."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from infractl.commands.catalog import COMMANDS
+from store.batch import Batch
+from store.database import Database
+from tests.store.test_database import spans
+
+
+def run(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "infractl.main", *args],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    with Database(tmp_path / "data") as database:
+        database.append([Batch("t", {"spans": spans(3)}, {"no_time": 2})])
+    return tmp_path
+
+
+def test_help_names_every_command(tmp_path: Path):
+    done = run("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for name in COMMANDS:
+        assert f"  {name} " in done.stdout
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path):
+    code = (
+        "import sys\nfrom infractl.main import cli\n"
+        "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'polars','duckdb','numpy','scipy','dash','plotly','pyarrow','yaml','grpc','opentelemetry'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert "HEAVY []" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_complete_help(tmp_path: Path, name: str):
+    done = run(name, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Usage:" in done.stdout
+
+
+def test_sql_formats_agree(stored: Path):
+    query = "SELECT ts, ttft_s, service FROM spans ORDER BY ts"
+    csv = run("sql", query, "--data", "data", "--format", "csv", cwd=stored).stdout
+    assert csv.splitlines() == ["ts,ttft_s,service"] + [f"2026-11-30T12:00:0{i}Z,{i},chat" for i in range(3)]
+    rows = orjson.loads(run("sql", query, "--data", "data", "--format", "json", cwd=stored).stdout)
+    assert rows[2] == {"ts": "2026-11-30T12:00:02Z", "ttft_s": 2.0, "service": "chat"}
+    table = run("sql", query, "--data", "data", cwd=stored).stdout.split()
+    assert [word for word in csv.replace(",", " ").split() if word not in table] == []
+
+
+def test_status_counts_rows_and_refusals(stored: Path):
+    status = orjson.loads(run("status", "--json", "--data", "data", cwd=stored).stdout)
+    assert status["tables"]["spans"] == 3
+    assert status["drops"] == [{"source": "t", "reason": "no_time", "rows": 2}]
+    assert status["lock"]["server"] is None
+
+
+def test_export_writes_what_was_stored(stored: Path):
+    import polars as pl
+
+    assert run("export", "spans", "--output", "out.parquet", "--data", "data", cwd=stored).returncode == 0
+    assert pl.read_parquet(stored / "out.parquet")["ttft_s"].to_list() == [0.0, 1.0, 2.0]
+    window = ("--window", "2026-11-30T12:00:01..2026-11-30T13:00")
+    assert run("export", "spans", "--output", "out.csv", *window, "--data", "data", cwd=stored).returncode == 0
+    assert pl.read_csv(stored / "out.csv").height == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("sqll",), 2, "did you mean sql?"),
+        (("status", "--data", "nowhere"), 3, "nothing is stored in nowhere"),
+        (("sql", "DROP TABLE spans", "--data", "data"), 2, "one SELECT"),
+        (("sql", "SELECT * FROM spanz", "--data", "data"), 2, "spanz"),
+        (("analyze", "p98", "--data", "data"), 2, "did you mean p99?"),
+        (("analyze", "--data", "data"), 2, "name an analysis"),
+        (("analyze", "overview", "--since", "yesterday", "--data", "data"), 2, "'yesterday' is not a duration"),
+        (("analyze", "overview", "--where", "service", "--data", "data"), 2, "K=V"),
+        (("export", "spanz", "--output", "x.csv", "--data", "data"), 2, "no table 'spanz'"),
+        (("export", "spans", "--output", "x.xls", "--data", "data"), 2, ".parquet or .csv"),
+        (("status", "--server", "http://127.0.0.1:9"), 4, "does not answer"),
+        (("serve", "--base-path", "infra"), 2, "/infra/"),
+        (("serve", "--config", "none.yaml"), 2, "none.yaml"),
+        (("serve", "--port", "many"), 2, "many"),
+    ],
+)
+def test_a_fault_is_one_line_with_a_hint_and_its_exit_code(stored: Path, args: tuple[str, ...], code: int, words: str):
+    done = run(*args, cwd=stored)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert lines[0].startswith("infractl: error: ")
+    assert words in done.stderr
+    assert len(lines) <= 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_locked_file_names_its_owner(stored: Path):
+    with Database(stored / "data"):
+        done = run("status", "--data", "data", cwd=stored)
+    assert done.returncode == 3
+    assert f"in use by process {os.getpid()}" in done.stderr
+
+
+def test_the_file_and_the_environment_give_defaults(stored: Path):
+    (stored / "infractl.yaml").write_text("data: data\nsql:\n  format: csv\n")
+    assert run("sql", "SELECT 1 AS x", cwd=stored).stdout == "x\n1\n"
+    assert run("sql", "SELECT 1 AS x", cwd=stored, INFRACTL_SQL_FORMAT="json").stdout == '[{"x":1}]\n'
+
+
+def test_config_init_validate_show(tmp_path: Path):
+    assert run("config", "init", cwd=tmp_path).returncode == 0
+    assert run("config", "init", cwd=tmp_path).returncode == 2
+    assert run("config", "validate", cwd=tmp_path).returncode == 0
+    shown = run("config", "show", cwd=tmp_path).stdout
+    assert "infractl.yaml, line" in shown
+    assert "default" in shown
+
+
+def test_config_validate_finds_a_wrong_option(tmp_path: Path):
+    (tmp_path / "infractl.yaml").write_text("serve:\n  prot: 80\n")
+    done = run("config", "validate", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "line 2: unknown key 'serve.prot'" in done.stderr
+    assert "did you mean port?" in done.stderr
