@@ -7,7 +7,7 @@ import dash
 from dash import ALL, MATCH, Input, Output, State, dcc, html
 
 from dashboards.flight import SharedSource
-from dashboards.frame import PARTS, REFRESH_S, filled, shell
+from dashboards.frame import PARTS, REFRESH_S, filled, page_title, shell
 from dashboards.source import Source, fetch
 from dashboards.state import State as Shown
 from dashboards.theme import Colours
@@ -49,6 +49,7 @@ def create_app(source: Source, base_path: str = "/") -> dash.Dash:
         [
             dcc.Location(id="url", refresh=False),
             dcc.Interval(id="tick", interval=REFRESH_S * 1000),
+            dcc.Store(id="title"),
             html.Div(id="shell", className="shell"),
         ]
     )
@@ -61,9 +62,10 @@ def _callbacks(app: dash.Dash, source: Source, base: str) -> None:
     colours = Colours()
     url = (Input("url", "pathname"), Input("url", "search"))
 
-    @app.callback(Output("shell", "children"), *url)
-    def show(pathname: str | None, search: str | None) -> list[Any]:
-        return shell(Shown.parse(pathname, search, base))
+    @app.callback(Output("shell", "children"), Output("title", "data"), *url)
+    def show(pathname: str | None, search: str | None) -> tuple[list[Any], str]:
+        state = Shown.parse(pathname, search, base)
+        return shell(state), page_title(state)
 
     @app.callback(
         Output({"type": "panel", "name": MATCH, "at": MATCH}, "children"),

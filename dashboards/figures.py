@@ -139,14 +139,14 @@ def residual_plot(frame: "pl.DataFrame", lag1: float | None, result: Result, the
 def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, theme: Theme) -> Drawn:
     """Draw requests, errors and P99 TTFT per service as three small panels on one time axis.
 
-    `frame` has service, ts, requests, errors, ttft_p99_s per window.
+    `frame` has service, ts, requests, error_ratio, ttft_p99_s per window.
     """
     x_all, ttft = epoch_ms(frame["ts"]), floats(frame["ttft_p99_s"])
     scale = Scale.seconds(ttft)
     figure: Figure = {"data": [], "layout": base_layout(theme, 420, f"overview {result.window.span}")}
     layout = figure["layout"]
     layout["xaxis"] = time_axis(theme, result.window, x_all, anchor="y3")
-    errors = (100 * frame["errors"] / frame["requests"]).alias("errors_percent")
+    errors = (100 * frame["error_ratio"]).alias("errors_percent")
     frame = frame.with_columns(errors, (frame["ttft_p99_s"] * scale.factor).alias("ttft")).sort("ts")
     names = frame["service"].unique().drop_nulls().sort().to_list()
     for number, column, title, unit, *domain in (
@@ -223,9 +223,11 @@ def _p99_title(p99: Array, findings: Sequence[Finding], what: str) -> str:
     lasting = [f for f in findings if f.until is None] or list(findings)
     if lasting:
         worst = max(lasting, key=lambda f: (f.severity.rank, f.since))
-        high = worst.expected[1]
-        times = f", {worst.value / high:.1f}× its band" if worst.value and high else ""
-        return f"{what} {words.seconds(worst.value)}{times} since {words.moment(worst.since)} UTC"
+        reached, base = worst.evidence.get("p99"), worst.evidence.get("baseline")
+        times = f", {reached / base:.1f}× its baseline" if reached and base else ""
+        until = "" if worst.until is None else f" to {words.moment(worst.until, worst.since)}"
+        since = f"{'' if until else 'since '}{words.moment(worst.since)}{until} UTC"
+        return f"{what} {words.seconds(reached)}{times}, {since}"
     known = p99[np.isfinite(p99)]
     return f"{what} {words.seconds(float(known[-1]))}, inside its band" if known.size else f"No {what} in this window"
 

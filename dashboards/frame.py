@@ -22,11 +22,16 @@ REFRESH_S = 15
 def shell(state: State) -> list[Any]:
     """Return everything inside the root element for a URL."""
     page = page_at(state.path)
-    title = page.title if page else "Not found"
     content = [slot(part, state) for part in page.panels] if page else [_not_found(state)]
     main = html.Main([html.Div(content, className="grid")], className="content")
     right = html.Div([_bar(state), main], className="right")
-    return [_rail(state, page), right, _help(), dcc.Store(id="title", data=f"{title} · infractl")]
+    return [_rail(state, page), right, _help()]
+
+
+def page_title(state: State) -> str:
+    """Return the title of the browser's tab."""
+    page = page_at(state.path)
+    return f"{page.title if page else 'Not found'} · infractl"
 
 
 def slot(part: Panel, state: State) -> html.Div:
@@ -84,7 +89,11 @@ def _as_of(result: Any, answers: Answers, state: State) -> list[Any]:
         className="button ghost",
         title="Fix the range, so that a shared link shows this very window",
     )
-    return [html.Span(f"as of {end:%H:%M:%S} UTC", className="as-of quiet", title="\n".join(facts) or None), pin]
+    seen = [f"window: {words.span(result.window.span)}", *facts]
+    return [
+        html.Span(f"as of {end:%H:%M:%S} UTC", className="as-of quiet", title="\n".join(seen)),
+        pin,
+    ]
 
 
 def _rail(state: State, page: Page | None) -> html.Nav:

@@ -8,7 +8,20 @@ from dash import html
 from analytics.result import Finding, Result, Severity, Status
 from dashboards import words
 from dashboards.figures import contribution_bars, p99_timeline, residual_plot
-from dashboards.panels import empty, figure, link, notes, panel, ranked, sentence, table, trace_link, when
+from dashboards.panels import (
+    distinct,
+    empty,
+    figure,
+    link,
+    notes,
+    panel,
+    ranked,
+    said,
+    sentence,
+    table,
+    trace_link,
+    when,
+)
 from dashboards.source import Answers
 from dashboards.state import State
 from dashboards.theme import Colours, named
@@ -44,17 +57,18 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     windows = result.frames["windows"]
     if result.status is Status.EMPTY or (windows.is_empty() and not result.notes):
         return [
-            sentence(Severity.INFO, "No latency to judge in this window"),
+            sentence(Severity.INFO, "No latency to judge in this window", "; ".join(result.notes)),
+            _targets(state),
             empty("No request with a measured latency", FILLS, FILL),
         ]
-    services = sorted(set(windows["service"].drop_nulls().to_list()))
+    services = sorted({name or words.UNNAMED for name in windows["service"]})
     colours.learn(services)
     focus = state.focus if state.focus and state.focus in services else _worst(result, services)
     part = {name: _of(frame, focus) for name, frame in result.frames.items()}
-    findings = ranked([f for f in result.findings if f.labels.get("service", focus) == focus])
+    findings = distinct([f for f in result.findings if (f.labels.get("service") or words.UNNAMED) == focus])
     what = f"P99 {NAMES.get(str(result.params.get('target')), 'TTFT')}"
-    tabs = [_tabs(services, focus, state, colours)] if len(services) > 1 else []
-    return [_sentence(findings, part, result, what, focus), *tabs, *_panels(part, findings, result, what, state)]
+    tabs = html.Div([_tabs(services, focus, state, colours), _targets(state)], className="choices")
+    return [_sentence(findings, part, result, what, focus), tabs, *_panels(part, findings, result, what, state)]
 
 
 def _panels(
@@ -68,7 +82,7 @@ def _panels(
         shown.append(
             figure(contribution_bars(part["contributions"], _fit_line(part["fit"]), what, theme), "contributions", 5)
         )
-    shown += [_coefficients(part["coefficients"], what)] if not part["coefficients"].is_empty() else []
+    shown += [_coefficients(part["coefficients"], part["vif"], what)] if not part["coefficients"].is_empty() else []
     shown.append(_fit(part, result, state))
     if state.residuals and not part["residuals"].is_empty():
         shown.append(
@@ -82,38 +96,38 @@ def _sentence(
 ) -> html.Div:
     end = result.window.end
     lasting = [finding for finding in findings if finding.until is None]
-    lead = _lead(part["contributions"])
     if findings:
         first = (lasting or findings)[0]
-        severity = first.severity if lasting else None
-        return sentence(severity, first.summary, f"{when(first, end)}.{lead}")
+        lead, reason = said(first)
+        return sentence(first.severity if lasting else None, lead, f"{when(first, end)}.", reason)
     if result.status is Status.REFUSED and part["windows"].is_empty():
         return sentence(Severity.INFO, f"{what} of {focus} cannot be judged", "; ".join(result.notes))
     last = part["windows"].drop_nulls("p99")
     value = words.seconds(last["p99"][-1]) if not last.is_empty() else words.MISSING
-    since = f"No episode outside its band since {words.moment(result.window.start, end)} UTC.{lead}"
-    return sentence(None, f"{what} of {focus} is {value}, as usual", since)
+    since = (
+        f"No episode outside its band since {words.moment(result.window.start, end)} UTC.{_lead(part['contributions'])}"
+    )
+    return sentence(None, f"{what} of {focus} is {value}, as usual", since, _lead(part["contributions"]))
 
 
 def _lead(shares: "pl.DataFrame") -> str:
     known = shares.drop_nulls("share").sort("share", descending=True)
     return (
-        f" Most associated with {known['driver'][0]} ({words.ratio(known['share'][0])})."
-        if not known.is_empty()
-        else ""
+        f"Most associated with {known['driver'][0]} ({words.ratio(known['share'][0])})." if not known.is_empty() else ""
     )
 
 
 def _worst(result: Result, services: list[str]) -> str:
     """Return the service of the worst finding, else the one with the highest P99."""
-    named_by = [f.labels["service"] for f in ranked(result.findings) if f.labels.get("service") in services]
-    if named_by or not services:
-        return named_by[0] if named_by else words.MISSING
-    return str(result.frames["windows"].drop_nulls("service").sort("p99", nulls_last=False)["service"][-1])
+    with_findings = [f.labels.get("service") or words.UNNAMED for f in ranked(result.findings)]
+    known = [name for name in with_findings if name in services]
+    if known or not services:
+        return known[0] if known else words.UNNAMED
+    return result.frames["windows"].sort("p99", nulls_last=False)["service"][-1] or words.UNNAMED
 
 
 def _of(frame: "pl.DataFrame", service: str) -> "pl.DataFrame":
-    return frame.filter(frame["service"] == service) if "service" in frame.columns else frame
+    return frame.filter(frame["service"].fill_null("") == ("" if service == words.UNNAMED else service))
 
 
 def _tabs(services: list[str], focus: str, state: State, colours: Colours) -> html.Nav:
@@ -126,21 +140,32 @@ def _tabs(services: list[str], focus: str, state: State, colours: Colours) -> ht
         )
         for name in services
     ]
-    return html.Nav(tabs, className="choices")
+    return html.Nav(tabs)
 
 
-def _coefficients(frame: "pl.DataFrame", what: str) -> html.Section:
+def _targets(state: State) -> html.Nav:
+    options = ((None, "TTFT"), ("e2e_s", "End to end"), ("tpot_s", "Time per output token"))
+    picked = [
+        link(text, state.href(target=target), className="preset on" if target == state.target else "preset")
+        for target, text in options
+    ]
+    return html.Nav(picked, className="presets")
+
+
+def _coefficients(frame: "pl.DataFrame", vif: "pl.DataFrame", what: str) -> html.Section:
+    inflation = dict(vif.select("driver", "vif").iter_rows())
     rows = [
         (
             row["term"],
             _slope(row),
             _with_interval(words.quantity(row.get("effect"), "s"), row.get("effect_low"), row.get("effect_high"), "s"),
+            words.number(inflation.get(row["term"])),
         )
         for row in frame.filter(frame["term"] != "(intercept)").iter_rows(named=True)
     ]
-    heads = ("driver", "one step more adds", "from its q10 to its q90")
-    subtitle = "with 95 % intervals; associated with, not proven to cause: across zero, the direction is not known"
-    return panel(f"What moves the {what}", subtitle, table(heads, rows, right=(1, 2)), wide=7)
+    heads = ("driver", "one step more adds", "from its q10 to its q90", "VIF")
+    subtitle = "with 95 % intervals; associated with, not proven to cause; a VIF above 10 means: moves with others"
+    return panel(f"What moves the {what}", subtitle, table(heads, rows, right=(1, 2, 3)), wide=7)
 
 
 def _step(row: dict[str, Any]) -> tuple[str, float]:
@@ -166,7 +191,7 @@ def _with_interval(text: str, low: float | None, high: float | None, unit: str) 
 def _fit(part: dict[str, "pl.DataFrame"], result: Result, state: State) -> html.Section:
     """Say in words how far the fit can be trusted, and show refusals as they are."""
     fit = part["fit"].row(0, named=True) if not part["fit"].is_empty() else {}
-    facts = [html.Li(text) for text in _facts(fit)] + [html.Li(text) for text in _collinear(part["vif"])]
+    facts = [html.Li(text) for text in _facts(fit)]
     toggle = "Hide residuals" if state.residuals else "Show residuals"
     shown = (
         []
@@ -185,7 +210,7 @@ def _own(result: Result, windows: "pl.DataFrame") -> list[str]:
 
 
 def _facts(fit: dict[str, Any]) -> list[str]:
-    if not fit:
+    if fit.get("n_tail") is None:
         return []
     tau, r1, coverage, lag1 = (fit.get(name) for name in ("tau", "r1", "coverage", "residual_lag1"))
     method = METHODS.get(fit["method"], str(fit["method"])).capitalize()
@@ -199,24 +224,20 @@ def _facts(fit: dict[str, Any]) -> list[str]:
     if coverage is not None and tau is not None:
         fair = "well calibrated" if abs(coverage - tau) <= 0.005 else "not calibrated"
         facts.append(f"{100 * coverage:.2f} % of later requests lie below it, {100 * tau:g} % should: {fair}.")
+    if fit.get("dropped"):
+        reasons = orjson.loads(fit.get("dropped_reasons") or "{}")
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
+        facts.append(f"{words.plural(fit['dropped'], 'request')} left out: {listed}.")
     if lag1 is not None:
         kind = "little" if abs(lag1) < 0.3 else "some"
         facts.append(f"Residuals have a lag-1 autocorrelation of {lag1:.2f}: {kind} pattern is left.")
     return facts
 
 
-def _collinear(frame: "pl.DataFrame") -> list[str]:
-    high = frame.filter(frame["vif"] > 10)
-    return [
-        f"{row['driver']} moves with other drivers (VIF {words.number(row['vif'])}): read them as one group."
-        for row in high.iter_rows(named=True)
-    ]
-
-
 def _fit_line(frame: "pl.DataFrame") -> str:
-    if frame.is_empty():
+    fit = frame.row(0, named=True) if not frame.is_empty() else {}
+    if fit.get("n_tail") is None:
         return ""
-    fit = frame.row(0, named=True)
     sizes = f"{words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} in the tail"
     return f"{METHODS.get(fit['method'], fit['method'])} · {sizes} · 95 % intervals"
 
@@ -240,7 +261,7 @@ def _tail(frame: "pl.DataFrame", what: str, state: State) -> list[html.Section]:
         for row in worst.iter_rows(named=True)
     ]
     heads = ("trace", "start (UTC)", what.removeprefix("P99 "), "fitted", "drivers")
-    subtitle = f"the worst {worst.height} of {words.plural(frame.height, 'request')} above the fitted quantile"
+    subtitle = f"the slowest {words.plural(worst.height, 'request')}; a trace id opens its spans"
     return [panel("The requests behind the tail", subtitle, table(heads, rows, right=(2, 3)))]
 
 

@@ -10,6 +10,7 @@ from analytics.result import Finding, Result, Severity, Status
 from dashboards import words
 from dashboards.figures import DIRECT_LABELS, service_timeline
 from dashboards.panels import (
+    distinct,
     empty,
     figure,
     finding_row,
@@ -18,6 +19,7 @@ from dashboards.panels import (
     notes,
     panel,
     ranked,
+    said,
     sentence,
     severity_mark,
     table,
@@ -49,7 +51,7 @@ def headline(answers: Answers, state: State, _colours: Colours) -> list[Any]:
     if not results:
         return [sentence(Severity.WARNING, "Nothing could be analysed", "The panels below say what failed.")]
     now = max(result.window.end for result in results.values())
-    found = [(finding, name) for name, result in results.items() for finding in result.findings]
+    found = [(finding, name) for name, result in results.items() for finding in distinct(result.findings)]
     pages = {id(finding): EVIDENCE.get(name, "/") for finding, name in found}
     findings = ranked([finding for finding, _ in found])
     rows = [finding_row(finding, pages[id(finding)], state, now) for finding in findings]
@@ -91,7 +93,8 @@ def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datet
         first = lasting[0]
         length = words.span(now - words.aware(first.since))
         since = f"Since {words.moment(first.since, now)} UTC, for {length}{rest}. {knows}"
-        return sentence(first.severity, first.summary, since)
+        lead, reason = said(first)
+        return sentence(first.severity, lead, since, reason)
     if all(result.status is Status.EMPTY for result in results.values()):
         return sentence(Severity.INFO, "Nothing to judge yet: no data in this window", knows)
     over = f" {words.plural(len(findings), 'episode')} in this window, over by now." if findings else ""
@@ -113,7 +116,7 @@ def _list_title(findings: list[Finding]) -> str:
 
 
 def _tile(row: Mapping[str, Any], state: State, colours: Colours) -> html.Div:
-    name = row["service"] or words.MISSING
+    name = row["service"] or words.UNNAMED
     dot = html.Span(className="dot", style={"background": colours.of(name, named(state.theme))})
     head = link([dot, name, icon("chevron")], state.href("/latency", focus=name), className="name")
     facts = (
@@ -152,10 +155,10 @@ def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
             severity_mark(None, "Up") if row["up"] else severity_mark(Severity.CRITICAL, "Down"),
             row["job"],
             row["instance"],
+            words.moment(row["since"], result.window.end),
             words.moment(row["last_ts"], result.window.end),
         )
         for row in frame.sort("up", "job", "instance").iter_rows(named=True)
     ]
-    return [
-        panel(title, "scraped targets, last sample in UTC", table(("state", "job", "instance", "last sample"), rows))
-    ]
+    listed = table(("state", "job", "instance", "since", "last sample"), rows)
+    return [panel(title, "scraped targets; times in UTC", listed, name="targets")]

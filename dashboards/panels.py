@@ -12,6 +12,7 @@ from dashboards.figures import Drawn
 from dashboards.source import Failure
 from dashboards.state import State
 from dashboards.theme import WORDS
+from store.window import format_time
 
 Cell = Any
 """Text or a component."""
@@ -27,17 +28,19 @@ def severity_mark(severity: Severity | None, word: str = "") -> html.Span:
     return html.Span([icon(str(severity or "ok")), word or WORDS[severity]], className=f"severity {severity or 'ok'}")
 
 
-def sentence(severity: Severity | None, text: Cell, since: str = "") -> html.Div:
-    """Return the one sentence a page starts with: what is wrong or that nothing is, and since when it knows."""
-    detail = [html.P(since, className="since")] if since else []
-    body = html.Div([html.H1(text), *detail])
+def sentence(severity: Severity | None, text: Cell, *details: str) -> html.Div:
+    """Return the one sentence a page starts with: what is wrong or that nothing is, then since when, and details."""
+    body = html.Div([html.H1(text), *(html.P(line, className="since") for line in details if line)])
     return html.Div([severity_mark(severity), body], className=f"sentence {severity or 'ok'}", role="status")
 
 
-def panel(title: str, subtitle: str, *children: Cell, wide: int = 12) -> html.Section:
-    """Return a box with its finding as the title, `wide` of twelve columns."""
+def panel(title: str, subtitle: str, *children: Cell, wide: int = 12, name: str = "") -> html.Section:
+    """Return a box with its finding as the title, `wide` of twelve columns; `#name` leads to it."""
     lines = [html.H2(title), *([html.P(subtitle, className="subtitle")] if subtitle else [])]
-    return html.Section([html.Div(lines, className="heading"), *children], className=f"panel span-{wide}")
+    box = html.Section([html.Div(lines, className="heading"), *children], className=f"panel span-{wide}")
+    if name:
+        box.id = name
+    return box
 
 
 def figure(drawn: Drawn, name: str, wide: int = 12, *more: Cell) -> html.Section:
@@ -79,18 +82,47 @@ def when(finding: Finding, now: datetime) -> str:
 
 def finding_row(finding: Finding, page: str, state: State, now: datetime) -> html.Li:
     """Return a finding: severity, summary, time and the way to its evidence (page, example traces)."""
-    service = finding.labels.get("service")
-    href = state.href(page, focus=service)
+    href = evidence(finding, page, state)
+    go = html.A if href.startswith("#") else link
     traces = [trace_link(str(item), state) for item in finding.evidence.get("trace_ids", ())[:3]]
     examples = [html.Span(["example traces ", *_joined(traces)], className="examples")] if traces else []
-    text = html.Div([link(finding.summary, href, className="summary"), html.Div([when(finding, now), *examples])])
-    proof = link(["Evidence", icon("chevron")], href, className="evidence")
+    lead, more = said(finding)
+    detail = [html.Div(more)] if more else []
+    text = html.Div([go(lead, href=href, className="summary"), *detail, html.Div([when(finding, now), *examples])])
+    proof = go(["Evidence", icon("chevron")], href=href, className="evidence")
     return html.Li([severity_mark(finding.severity), text, proof], className="finding")
+
+
+def evidence(finding: Finding, page: str, state: State) -> str:
+    """Return the URL that shows what a finding stands on: its page, its service in view or alone, or its target."""
+    service = finding.labels.get("service")
+    if page != "/":
+        return state.href(page, focus=service)
+    if service:
+        return state.href("/", services=(service,))
+    return "#targets" if "instance" in finding.labels else state.href("/")
+
+
+def said(finding: Finding) -> tuple[str, str]:
+    """Split a summary into its first statement, without the time that stands beside it, and the rest."""
+    lead, _, more = finding.summary.partition("; ")
+    since, until = format_time(finding.since), finding.until and format_time(finding.until)
+    for time in (f"since {since}", f"from {since} to {until}"):
+        lead = lead.removesuffix(time).rstrip(" ,")
+    return lead, more[:1].upper() + more[1:] + ("." if more else "")
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
     """Order findings: those that last first, then the worst, then the newest."""
     return sorted(findings, key=lambda f: (f.until is None, f.severity.rank, f.since), reverse=True)
+
+
+def distinct(findings: Sequence[Finding]) -> list[Finding]:
+    """Keep, of an analysis' findings that last for the same labels, the worst: both bounds of a signal are crossed."""
+    kept: dict[object, Finding] = {}
+    for finding in ranked(findings):
+        kept.setdefault(tuple(sorted(finding.labels.items())) if finding.until is None else id(finding), finding)
+    return list(kept.values())
 
 
 def notes(lines: Sequence[str]) -> list[html.Ul]:

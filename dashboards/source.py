@@ -81,7 +81,7 @@ def _ask(source: Source, need: str, state: State) -> Any:
         return source.trace(state.path.rpartition("/")[2])
     if need == UNFILTERED:
         return source.result("overview", {}, state.window)
-    return source.result(need, state.params, state.window)
+    return source.result(need, state.params(need), state.window)
 
 
 def _try(need: str, ask: Callable[[], T]) -> T | Failure:

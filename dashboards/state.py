@@ -12,7 +12,8 @@ THEMES = ("dark", "light")
 class State:
     """Page, time range, filters and theme. `base` is the path the app is served under, with both slashes.
 
-    `window` is a text as in store.window.Window.parse, None for the analysis' own; `focus` is the service in view.
+    `window` is a text as in store.window.Window.parse, None for the analysis' own; `focus` is the service in view,
+    `target` the latency to explain (a span column), None for the analysis' own.
     """
 
     base: str = "/"
@@ -20,6 +21,7 @@ class State:
     window: str | None = None
     services: tuple[str, ...] = ()
     focus: str | None = None
+    target: str | None = None
     theme: str = THEMES[0]
     live: bool = True
     residuals: bool = False
@@ -37,6 +39,7 @@ class State:
             window=given.get("range", "").strip() or None,
             services=tuple(sorted({v for k, v in pairs if k == "service"})),
             focus=given.get("of"),
+            target=given.get("target"),
             theme=given["theme"] if given.get("theme") in THEMES else THEMES[0],
             live=given.get("live") != "off",
             residuals=given.get("show") == "residuals",
@@ -48,6 +51,7 @@ class State:
         pairs = [("range", self.window or "")] if self.window else []
         pairs += [("service", name) for name in self.services]
         pairs += [("of", self.focus)] if self.focus else []
+        pairs += [("target", self.target)] if self.target else []
         pairs += [("theme", self.theme)] if self.theme != THEMES[0] else []
         pairs += [("live", "off")] if not self.live else []
         pairs += [("show", "residuals")] if self.residuals else []
@@ -59,10 +63,10 @@ class State:
         where = self.path if path is None else path
         return self.base + quote(where.removeprefix("/")) + to.search
 
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The filters as parameters of an analysis."""
-        return {"where": tuple(("service", name) for name in self.services)} if self.services else {}
+    def params(self, analysis: str) -> Mapping[str, Any]:
+        """Return the filters, and for p99 the latency to explain, as parameters of an analysis."""
+        where = {"where": tuple(("service", name) for name in self.services)} if self.services else {}
+        return {**where, **({"target": self.target} if self.target and analysis == "p99" else {})}
 
     def toggled(self, service: str) -> tuple[str, ...]:
         """Return the service filter with one service added, or taken away where it is set."""

@@ -6,6 +6,9 @@ from math import floor, log10
 MISSING = "–"
 """What stands where there is no value; never a zero."""
 
+UNNAMED = "(none)"
+"""What a service without a name is called."""
+
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _IEC = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMATS = ("table", "json", "csv", "md", "html")
+FRAME_FORMATS = ("table", "json", "csv", "md")
 MAX_TABLE_ROWS = 20
 _CHART_FRAMES = ("windows", "residuals", "timeline")  # data for figures: whole in json and csv, left out of text
 
@@ -47,7 +48,7 @@ def status_text(status: Mapping[str, Any]) -> str:
 
 
 def render_frame(frame: "pl.DataFrame", form: str) -> str:
-    """Text of one table in one of FORMATS; JSON is a list of rows."""
+    """Text of one table in one of FRAME_FORMATS; JSON is a list of rows."""
     if form == "json":
         import orjson
 

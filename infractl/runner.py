@@ -60,6 +60,12 @@ STALE_S = 300
 
 
 def newest_window(reader: Reader, analysis: Analysis[Any], now: datetime) -> Window:
-    """Return the look-back window of an analysis up to the newest request or sample, or up to now without one."""
+    """Return the look-back window of an analysis up to the newest request or sample, or up to now without one.
+
+    The end is the next full minute, so that the times of buckets read well; never the future.
+    """
     newest = reader.newest()
-    return Window.last(analysis.lookback, now if newest is None else min(newest + timedelta(microseconds=1), now))
+    if newest is None:
+        return Window.last(analysis.lookback, now)
+    minute = newest.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    return Window.last(analysis.lookback, min(minute, now))

@@ -46,16 +46,16 @@ def _trigger_tests(trigger: Trigger, alert: Alert, options: RuleOptions) -> Iter
     outward = math.inf if trigger.above else -math.inf
     beyond, within = math.nextafter(bound, outward), math.nextafter(bound, -outward)
     labels = {name: f"{name}-1" for name in trigger.signal.labels}
-    series = _series(metric_name(trigger.signal.metric), {alert.kept[k]: v for k, v in labels.items()})
+    metric = metric_name(trigger.signal.metric)
+    series = _series(metric, {alert.kept[k]: v for k, v in labels.items()})
     yield _fires_and_resolves(series, (beyond, bound), alert, options, Expected(labels, beyond))
+    held = _steps(alert.times(options)[0])
     for name, value in (("at its bound", bound), ("within its bound", within)):
-        steps = _steps(alert.times(options)[0]) + 40
-        yield _test(f"{alert.name} is quiet {name}", {series: f"{value!r}+0x{steps}"}, alert, options, {steps: None})
+        quiet = {series: f"{value!r}+0x{held + 1}"}
+        yield _test(f"{alert.name} is quiet {name}", quiet, alert, options, {held + 1: ()})
     if labels:
-        bare = _series(metric_name(trigger.signal.metric), {})
-        at = _steps(alert.times(options)[0])
-        name = f"{alert.name} reads well without labels"
-        yield _test(name, {bare: f"{beyond!r}+0x{at}"}, alert, options, {at: Expected({}, beyond)})
+        bare, name = {metric: f"{beyond!r}+0x{held}"}, f"{alert.name} reads well without labels"
+        yield _test(name, bare, alert, options, {held: [Expected({}, beyond)]})
 
 
 def _fires_and_resolves(
@@ -67,47 +67,50 @@ def _fires_and_resolves(
     missed = hold >= 2 and options.gap.total_seconds() > 2 * STEP_S
     text = f"{beyond!r} stale {beyond!r}+0x{hold}" if missed else f"{beyond!r}+0x{hold + 2}"
     back = hold + 3
-    checks: dict[int, Expected | None] = {hold: expected, back + keep: None}
+    checks: dict[int, Sequence[Expected]] = {hold: [expected], back + keep: ()}
     if hold > 0:
-        checks[hold - 1] = None
+        checks[hold - 1] = ()
     if keep > 0:
-        checks[back + keep - 1] = expected
-    return _test(
-        f"{alert.name} fires and resolves", {series: f"{text} {bound!r}+0x{keep + 40}"}, alert, options, checks
-    )
+        checks[back + keep - 1] = [expected]
+    return _test(f"{alert.name} fires and resolves", {series: f"{text} {bound!r}+0x{keep}"}, alert, options, checks)
 
 
 def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[str, Any]]:
-    alerts = {(a.name, a.labels.get("analysis", "")): a for a in own_alerts(analyses, options)}
-    up = f'up{{job="{options.job}"}}'
-    yield _own("always fires", {}, alerts["InfractlDeadMansSwitch", ""], options, Expected())
-    job = Expected({"job": options.job})
-    yield _own("fires while scrapes fail", {up: "0+0x400"}, alerts["InfractlDown", ""], options, job)
-    yield _own("fires without a scrape job", {}, alerts["InfractlDown", ""], options, job)
-    yield _own("is quiet while up", {up: "1+0x400"}, alerts["InfractlDown", ""], options, None)
-    for name in analyses:
-        alert, expected = alerts["InfractlAnalysisStale", name], Expected({"analysis": name})
-        last = _series(LAST_SUCCESS.name, {"analysis": name})
-        yield _own("fires on age", {up: "1+0x400", last: "0+0x400"}, alert, options, expected)
-        yield _own("fires when it never succeeded", {up: "1+0x400"}, alert, options, expected)
-        yield _own("is quiet while fresh", {up: "1+0x400", last: f"0+{STEP_S}x400"}, alert, options, None)
-    lost = {"source": "otlp", "reason": "open_end"}
+    alerts = {alert.name: alert for alert in own_alerts(analyses[:1], options)}
+    late = _steps(options.stale_after + max(alert.times(options)[0] for alert in alerts.values())) + 2
+    up, ones, zeros = f'up{{job="{options.job}"}}', f"1+0x{late}", f"0+0x{late}"
+    last = [_series(LAST_SUCCESS.name, {"analysis": name}) for name in analyses]
+    stale = [Expected({"analysis": name}) for name in analyses]
+    job, lost = Expected({"job": options.job}), {"source": "otlp", "reason": "open_end"}
     dropped = _series(DROPPED.name, lost)
-    yield _own("fires", {dropped: "0+1x400"}, alerts["InfractlIngestDropping", ""], options, Expected(lost))
-    yield _own("is quiet", {dropped: "7+0x400"}, alerts["InfractlIngestDropping", ""], options, None)
-    for rows, expect in (("95", Expected(value=0.95)), ("90", None)):
-        queue = {QUEUE.name: f"{rows}+0x400", QUEUE_LIMIT.name: "100+0x400"}
-        yield _own(f"at {rows} of 100 rows", queue, alerts["InfractlQueueFull", ""], options, expect)
+    cases: tuple[tuple[str, str, Series, Sequence[Expected]], ...] = (
+        ("InfractlDeadMansSwitch", "fires always", {}, [Expected()]),
+        ("InfractlDown", "fires while scrapes fail", {up: zeros}, [job]),
+        ("InfractlDown", "fires without a scrape job", {}, [job]),
+        ("InfractlDown", "is quiet while up", {up: ones}, ()),
+        ("InfractlAnalysisStale", "fires on age", {up: ones, **dict.fromkeys(last, zeros)}, stale),
+        ("InfractlAnalysisStale", "fires when it never succeeded", {up: ones}, stale),
+        (
+            "InfractlAnalysisStale",
+            "is quiet while fresh",
+            {up: ones, **dict.fromkeys(last, f"0+{STEP_S}x{late}")},
+            (),
+        ),
+        ("InfractlIngestDropping", "fires while rows are refused", {dropped: f"0+1x{late}"}, [Expected(lost)]),
+        ("InfractlIngestDropping", "is quiet while none is", {dropped: f"7+0x{late}"}, ()),
+        ("InfractlQueueFull", "fires near the limit", _queue(95, late), [Expected(value=0.95)]),
+        ("InfractlQueueFull", "is quiet at its bound", _queue(90, late), ()),
+    )
+    for name, case, series, expected in cases:
+        yield _test(f"{name} {case}", series, alerts[name], options, {late: expected})
 
 
-def _own(name: str, series: Series, alert: Alert, options: RuleOptions, expected: Expected | None) -> dict[str, Any]:
-    """Check after an hour or so, when every hold and the age that counts as stale have passed."""
-    late = 200 + _steps(alert.times(options)[0] + options.stale_after)
-    return _test(f"{alert.name} {name}", series, alert, options, {late: expected})
+def _queue(rows: int, steps: int) -> Series:
+    return {QUEUE.name: f"{rows}+0x{steps}", QUEUE_LIMIT.name: f"100+0x{steps}"}
 
 
 def _test(
-    name: str, series: Series, alert: Alert, options: RuleOptions, checks: Mapping[int, Expected | None]
+    name: str, series: Series, alert: Alert, options: RuleOptions, checks: Mapping[int, Sequence[Expected]]
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -117,7 +120,7 @@ def _test(
             {
                 "eval_time": format_duration(timedelta(seconds=STEP_S * at)),
                 "alertname": alert.name,
-                "exp_alerts": [] if expected is None else [_alert(alert, options, expected)],
+                "exp_alerts": [_alert(alert, options, e) for e in expected],
             }
             for at, expected in sorted(checks.items())
         ],
@@ -127,7 +130,7 @@ def _test(
 def _alert(alert: Alert, options: RuleOptions, expected: Expected) -> dict[str, Any]:
     kept = {alert.kept[field]: value for field, value in expected.labels.items()}
     return {
-        "exp_labels": {**kept, **alert.rule_labels(options)},
+        "exp_labels": {**alert.rule_labels(options), **kept},
         "exp_annotations": {
             "summary": expand(alert.summary, expected.labels, expected.value),
             "description": alert.description,

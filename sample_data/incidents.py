@@ -13,7 +13,7 @@ class Incident:
     """One labelled incident; times are UTC.
 
     `start` and `end` bound the cause, `settled` is when its effect had gone (a queue needs time to drain). `driver` is
-    the canonical metric (the name on the wire where there is none) that moves with it, None for errors. `text` is
+    the canonical metric that moves with it, None for errors. `text` is
     what a person should be told. `seen_by` names further services that see the effect: the clients of `service`.
     """
 

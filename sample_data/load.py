@@ -25,6 +25,7 @@ __all__ = (
 
 _ENGINE = {"job": "vllm", "instance": "127.0.0.1:8000", "service": "vllm-tiny"}
 _NODE = {"job": "node", "instance": "127.0.0.1:9100", "service": "vllm-tiny"}
+_HOST = {"job": "host", "instance": "127.0.0.1", "service": "vllm-tiny"}
 """Labels of the recorded targets; the service is that of the engine's spans, so that requests and metrics join."""
 
 
@@ -48,14 +49,15 @@ def simulated() -> Iterator[Batch]:
 
 
 def real() -> Iterator[Batch]:
-    """Yield the recording: client requests, engine spans, engine metrics, node metrics."""
-    from sample_data import client, scraped
+    """Yield the recording: client requests, engine spans, engine metrics, node metrics, host samples."""
+    from sample_data import client, host, scraped
     from sample_data.scrapes import unpack
 
     yield client.decode(files.lines("real", "client.jsonl.gz"))
     yield _engine_spans()
     yield scraped.batch("sample_data/real/vllm", unpack(files.lines("real", "vllm_metrics.jsonl.gz")), _ENGINE)
     yield scraped.batch("sample_data/real/node", unpack(files.lines("real", "node_metrics.jsonl.gz")), _NODE)
+    yield scraped.batch("sample_data/real/host", host.pages(files.lines("real", "host.jsonl.gz")), _HOST)
 
 
 def incidents() -> list[Incident]:

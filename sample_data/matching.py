@@ -64,7 +64,18 @@ def _line(matched: Match) -> str:
     if not matched.found:
         return f"missed  {about}"
     first = min(matched.findings, key=lambda finding: finding.since)
-    return f"found   {about} ({first.trigger} since {_clock(first.since)})"
+    return f"found   {about} ({first.trigger} since {_clock(first.since)}{_drivers(matched)})"
+
+
+def _drivers(matched: Match) -> str:
+    """Compare the driver that moved most, where a finding names one, with that of the incident."""
+    own = [f for f in matched.findings if f.labels.get("service") == matched.incident.service]
+    named = [str(f.evidence["moved_most"]["driver"]) for f in own if f.evidence.get("moved_most")]
+    expected = matched.incident.driver
+    if not named or expected is None:
+        return ""
+    right = any(expected in name.split(" + ") for name in named)
+    return f", driver {expected}" if right else f", driver {named[0]} where the truth is {expected}"
 
 
 def report(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list[str]:

@@ -69,13 +69,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A stored table. `key` makes ingest idempotent; `time` bounds the search for an earlier copy of a row."""
+    """A stored table.
+
+    `key` makes ingest idempotent; `time` bounds the search for an earlier copy of a row. A row that is there already is
+    left as it is but for the columns in `refreshed`, which take a newer value that is not null.
+    """
 
     name: str
     doc: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     time: str | None = None
+    refreshed: tuple[str, ...] = ()
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

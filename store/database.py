@@ -227,6 +227,8 @@ def _append_one(cursor: "duckdb.DuckDBPyConnection", batch: Batch) -> Receipt:
         rows = table.conform(frame).unique(list(table.key), keep="first", maintain_order=True)
         cursor.register("incoming", rows.to_arrow())
         count = cursor.execute(sqltext.insert_new(table, rows)).fetchone()
+        if table.refreshed:
+            cursor.execute(sqltext.refresh(table))
         cursor.unregister("incoming")
         stored[name] = int(count[0]) if count else 0
         duplicates[name] = frame.height - stored[name]

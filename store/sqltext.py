@@ -53,6 +53,16 @@ def insert_new(table: Table, rows: "pl.DataFrame") -> str:
     )
 
 
+def refresh(table: Table) -> str:
+    """UPDATE of the refreshed columns of stored rows from the rows of `incoming` with the same key."""
+    same = " AND ".join(f'old."{k}" = incoming."{k}"' for k in table.key)
+    sets = ", ".join(f'"{c}" = coalesce(incoming."{c}", old."{c}")' for c in table.refreshed)
+    changed = " OR ".join(
+        f'(incoming."{c}" IS NOT NULL AND incoming."{c}" IS DISTINCT FROM old."{c}")' for c in table.refreshed
+    )
+    return f'UPDATE "{table.name}" AS old SET {sets} FROM incoming WHERE {same} AND ({changed})'
+
+
 def _within(column: str, window: Window) -> Statement:
     return f"{column} >= ? AND {column} < ?", [w.replace(tzinfo=None) for w in (window.start, window.end)]
 

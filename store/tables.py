@@ -56,7 +56,7 @@ SPANS = Table(
         Column("server_address", T, "host and port that served the request"),
         Column("cost_usd", F, "cost stated by the source", "USD"),
         Column("resend_count", N, "how many attempts came before this one"),
-        Column("quality", T, "comma-separated doubts: clock_skew, open_end, long, invalid_utf8, truncated"),
+        Column("quality", T, "comma-separated doubts: clock_skew, open_end, long, no_time, invalid_utf8, truncated"),
         Column("scope", T, "instrumentation scope"),
         Column("attributes", J, "all attributes that are no column"),
         Column("resource", J, "all resource attributes that are no column"),
@@ -69,6 +69,7 @@ METRIC_SERIES = Table(
     name="metric_series",
     doc="One row per time series: its raw name beside the canonical one, and how its value converts.",
     key=("series_id",),
+    refreshed=("canonical", "semantic", "unit", "scale", "combine"),  # a newer preset or --map names it better
     columns=(
         Column("series_id", Kind.ID, "hash of name and sorted labels"),
         Column("name", T, "name on the wire"),

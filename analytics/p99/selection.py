@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _TAIL_ROWS_LEAST = 20
-"""Tail rows at the lowest quantile tried; the error of a slope is then half as large again as with 50 (science.md 3)."""
+"""Tail rows at the lowest quantile tried: the error of a slope is half as large again as with 50 (science.md 3)."""
 _TAIL_ROWS_PER_PARAMETER = 10
 _LEAST_COVERAGE = 0.5
 _LADDER = (0.95, 0.9)
@@ -78,7 +78,7 @@ def select(
         )
     if not varying:
         return Selection(rows, chosen, dropped=dropped, notes=tuple(notes), refusal="no driver with values that vary")
-    room = int(rows.height if per_window else _tail_rows(rows.height, chosen)) // _TAIL_ROWS_PER_PARAMETER - 1
+    room = round(rows.height if per_window else _tail_rows(rows.height, chosen)) // _TAIL_ROWS_PER_PARAMETER - 1
     varying = _strongest(rows, varying, max(room, 1), chosen, notes)
     return _separate(rows, varying, chosen, dropped, notes, low)
 

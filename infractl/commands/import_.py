@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from infractl.render import FRAME_FORMATS
 from infractl.settings import content, current_config, store_options
 from store.window import parse_time
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from infractl.access import Access
     from store.batch import Receipt
 
-FORMATS = ("table", "json", "csv", "md")
 KINDS = ("requests", "series", "otlp", "prometheus")
 _ROWS = ("spans", "metric_samples")
 """Tables whose rows count as imported; metric_series only names what metric_samples hold."""
@@ -33,7 +33,7 @@ _ROWS = ("spans", "metric_samples")
 @click.option("--time-zone", metavar="ZONE", default="UTC", show_default=True, help="Zone of times that name none.")
 @click.option("--start", metavar="TIME", help="When zero was, for a clock that counts from zero.")
 @click.option("--time", metavar="TIME", help="Time of content that carries none.")
-@click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", type=click.Choice(FRAME_FORMATS), default="table", show_default=True)
 @store_options
 def command(paths: Sequence[Path], **given: Any) -> None:
     """Take files in: request logs, time series, OTLP, Prometheus text.

@@ -5,15 +5,14 @@ from typing import Any
 
 import click
 
+from infractl.render import FRAME_FORMATS
 from infractl.settings import store_options
-
-FORMATS = ("table", "json", "csv", "md")
 
 
 @click.command()
 @click.argument("text", metavar='"SELECT …"')
 @click.option("--limit", type=click.IntRange(1), help="Return at most this many rows.")
-@click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", type=click.Choice(FRAME_FORMATS), default="table", show_default=True)
 @store_options
 def command(text: str, limit: int | None, data: Path, server: str | None, **options: Any) -> None:
     """Run one read-only SELECT over the stored tables (docs/tables.md)."""

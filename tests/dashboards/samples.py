@@ -12,7 +12,7 @@ import polars as pl
 from analytics.result import Finding, Result, Severity, Status
 from store.errors import StoreError, UsageError
 from store.tables import SPANS
-from store.window import Window
+from store.window import Window, format_time
 
 NOW = datetime(2026, 11, 30, 15, 0, tzinfo=UTC)
 SINCE = datetime(2026, 11, 30, 14, 5, tzinfo=UTC)
@@ -73,7 +73,7 @@ def p99_result(status: Status = Status.OK, notes: tuple[str, ...] = (), window: 
             {
                 "service": ["chat-api"] * 12,
                 "ts": [naive(SINCE + timedelta(minutes=3 * i)) for i in range(12)],
-                "trace_id": [TRACE] + [f"{i:032x}" for i in range(0xA1B2C3, 0xA1B2C3 + 11)],
+                "trace_id": [TRACE] + [f"{i:06x}" + "0" * 26 for i in range(0xA1B2C3, 0xA1B2C3 + 11)],
                 "span_id": [f"{i:016x}" for i in range(12)],
                 "value": [0.98 - 0.02 * i for i in range(12)],
                 "fitted": [0.41 + 0.003 * i for i in range(12)],
@@ -92,13 +92,16 @@ def finding(until: datetime | None = None, severity: Severity = Severity.CRITICA
     return Finding(
         trigger="P99AboveBand",
         severity=severity,
-        labels={"service": "chat-api"},
-        value=0.412,
-        expected=(0.12, 0.18),
+        labels={"service": "chat-api", "target": "ttft_s"},
+        value=2.29,
+        expected=(1 / 1.5, 1.5),
         since=SINCE,
         until=until,
-        summary="P99 TTFT of chat-api is 412 ms, 2.3× its expected band; kv_transfer_s carries 68 % of it",
-        evidence={"trace_ids": [TRACE, "00000000000000000000000000a1b2c3"]},
+        summary=(
+            f"P99 ttft_s of chat-api reached 412 ms, 2.29x its baseline 180 ms, since {format_time(SINCE)}; "
+            "associated with kv_transfer_s, share 0.68 [0.61, 0.74]"
+        ),
+        evidence={"trace_ids": [TRACE, "a1b2c3" + "0" * 26], "p99": 0.412, "baseline": 0.18},
     )
 
 
@@ -124,7 +127,8 @@ def overview_result(status: Status = Status.OK, window: Window | None = None) ->
                 "job": ["vllm", "vllm", "dcgm"],
                 "instance": ["10.0.0.4:8000", "10.0.0.5:8000", "10.0.0.4:9400"],
                 "up": [1.0, 0.0, 1.0],
-                "last_ts": [naive(NOW), naive(NOW - timedelta(minutes=41)), naive(NOW)],
+                "last_ts": [naive(NOW)] * 3,
+                "since": [naive(window.start), naive(NOW - timedelta(minutes=41)), naive(window.start)],
             }
         ),
     }
@@ -135,7 +139,7 @@ def overview_result(status: Status = Status.OK, window: Window | None = None) ->
         value=0.0,
         expected=(1.0, None),
         since=NOW - timedelta(minutes=41),
-        summary="Target 10.0.0.5:8000 (vllm) has not answered for 41 min",
+        summary=f"Target 10.0.0.5:8000 of job vllm does not answer since {format_time(NOW - timedelta(minutes=41))}",
     )
     if status is Status.EMPTY:
         frames = {name: frame.clear() for name, frame in frames.items()}
@@ -236,6 +240,7 @@ def _timeline(service: str, window: Window) -> pl.DataFrame:
         "ts",
         requests=pl.Series([160 + rng.randrange(40) for _ in range(part.height)]),
         errors=pl.Series([rng.randrange(3) if service != "embeddings" else 0 for _ in range(part.height)]),
+        error_ratio=pl.Series([rng.choice((0.0, 0.0, 0.0, 0.01)) for _ in range(part.height)]),
         ttft_p50_s="p50" if service != "embeddings" else pl.lit(None, pl.Float64),
         ttft_p99_s="p99" if service != "embeddings" else pl.lit(None, pl.Float64),
     )

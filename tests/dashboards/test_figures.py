@@ -52,7 +52,7 @@ def test_no_array_is_sent_as_a_list_of_numbers(drawn: list[figures.Drawn]) -> No
 def test_the_p99_title_states_the_finding_and_the_subtitle_its_basis() -> None:
     result = p99_result()
     item = figures.p99_timeline(of(result.frames["windows"]), result.findings, result, "P99 TTFT", DARK)
-    assert item.title == "P99 TTFT 412 ms, 2.3× its band since 30 Nov 14:05 UTC"
+    assert item.title == "P99 TTFT 412 ms, 2.3× its baseline, since 30 Nov 14:05 UTC"
     assert "requests" in item.subtitle
     assert "UTC" in item.subtitle
     assert "one point per 5 min" in item.subtitle

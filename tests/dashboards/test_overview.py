@@ -17,7 +17,7 @@ BOTH = Answers(results={"overview": overview_result(), "p99": p99_result()})
 def test_it_starts_with_the_worst_lasting_finding_and_since_when() -> None:
     head = overview.headline(BOTH, State(), Colours())[0]
     said = text(head)
-    assert said.startswith("Critical P99 TTFT of chat-api is 412 ms")
+    assert said.startswith("Critical P99 ttft_s of chat-api reached 412 ms, 2.29x its baseline 180 ms Since")
     assert "Since 14:05 UTC, for 55 min, and 1 other finding" in said
 
 
@@ -46,6 +46,7 @@ def test_every_finding_links_to_its_evidence_with_range_and_theme_kept() -> None
     found = links(overview.headline(BOTH, state, Colours()))
     assert "/latency?range=6h&of=chat-api&theme=light" in found
     assert f"/trace/{TRACE}?range=6h&theme=light" in found
+    assert "#targets" in found
 
 
 def test_findings_carry_their_severity_as_a_word() -> None:
@@ -69,7 +70,7 @@ def test_missing_numbers_are_a_dash_on_a_tile_and_never_zero() -> None:
 def test_targets_say_how_many_are_down() -> None:
     said = text(overview.services(BOTH, State(), Colours()))
     assert "1 of 3 targets down" in said
-    assert "Down vllm 10.0.0.5:8000 14:19" in said
+    assert "Down vllm 10.0.0.5:8000 14:19 15:00" in said
 
 
 def test_the_timeline_is_drawn() -> None:

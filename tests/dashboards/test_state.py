@@ -13,6 +13,7 @@ states = st.builds(
     window=st.sampled_from([None, "24h", "2026-11-01..2026-11-08T10:00:00Z"]),
     services=st.lists(names, unique=True, max_size=3).map(lambda items: tuple(sorted(items))),
     focus=st.none() | names,
+    target=st.none() | st.sampled_from(["e2e_s", "tpot_s"]),
     theme=st.sampled_from(THEMES),
     live=st.booleans(),
     residuals=st.booleans(),
@@ -46,5 +47,6 @@ def test_toggling_a_service_twice_changes_nothing() -> None:
 
 
 def test_filters_become_parameters_of_the_analysis() -> None:
-    assert State(services=("a", "b")).params == {"where": (("service", "a"), ("service", "b"))}
-    assert State().params == {}
+    assert State(services=("a", "b")).params("overview") == {"where": (("service", "a"), ("service", "b"))}
+    assert State(target="e2e_s").params("p99") == {"target": "e2e_s"}
+    assert State(target="e2e_s").params("overview") == {}

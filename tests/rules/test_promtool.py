@@ -27,6 +27,9 @@ needs_amtool = pytest.mark.skipif(not promtool.is_installed("amtool"), reason="a
 SECONDS = RuleOptions(
     hold=timedelta(seconds=2), keep_firing=timedelta(seconds=3), gap=timedelta(seconds=5), labels={"team": "x"}
 )
+LONG = RuleOptions(
+    hold=timedelta(minutes=10), stale_after=timedelta(hours=2), job="obs", runbook_url="https://w/{slug}.md"
+)
 
 
 def write(folder: Path, name: str, values: dict[str, Any]) -> Path:
@@ -41,7 +44,7 @@ def run_unit_tests(folder: Path, analyses: list[Analysis[Any]], options: RuleOpt
 
 
 @needs_promtool
-@pytest.mark.parametrize("options", [RuleOptions(), SECONDS], ids=["defaults", "seconds"])
+@pytest.mark.parametrize("options", [RuleOptions(), SECONDS, LONG], ids=["defaults", "seconds", "long"])
 def test_every_rule_passes_its_generated_unit_tests(
     analysis: Analysis[Params], tmp_path: Path, options: RuleOptions
 ) -> None:

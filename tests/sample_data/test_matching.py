@@ -1,13 +1,15 @@
 """Findings and incidents meet by service, time and nature; what meets nothing is named."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.result import Finding, Severity
 from sample_data.incidents import Incident, from_json, to_json
-from sample_data.matching import match, overlaps, report, unmatched
+from sample_data.matching import describe, match, overlaps, report, unmatched
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -117,3 +119,17 @@ def test_every_finding_is_in_a_match_or_unmatched_never_both(
 def test_a_truth_file_comes_back_as_written() -> None:
     given_ = [incident(driver="requests_waiting", seen_by=("web",)), incident("error_storm")]
     assert from_json(to_json(given_)) == given_
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("requests_waiting", ", driver requests_waiting"),
+        ("requests_running + requests_waiting", ", driver requests_waiting"),
+        ("input_tokens", ", driver input_tokens where the truth is requests_waiting"),
+    ],
+)
+def test_the_driver_that_a_finding_names_is_held_against_the_truth(named: str, said: str) -> None:
+    given_ = replace(finding(1, 2), evidence={"moved_most": {"driver": named}})
+    (line,) = describe(match([given_], [incident(driver="requests_waiting")]))
+    assert line.endswith(f"(TtftHigh since 12:01:00Z{said})")

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sample_data import client, files
+from sample_data import client, files, host, scraped
 from sample_data.compact_recording import compact, read_recorded
 from sample_data.incidents import from_json
 from sample_data.scrapes import unpack
@@ -52,8 +52,19 @@ def test_packed_scrapes_are_all_there_in_order_of_time() -> None:
 
 
 def test_the_shipped_recording_stays_small() -> None:
-    names = (*PACKED, "client.jsonl.gz", "otlp_traces.jsonl.gz")
+    names = (*PACKED, "client.jsonl.gz", "host.jsonl.gz", "otlp_traces.jsonl.gz")
     assert sum(len(files.read("real", name)) for name in names) < 2_500_000
+
+
+def test_the_cpus_were_contended_while_other_processes_ran() -> None:
+    contended = from_json(files.read("real", "truth.json"))[2]
+    found = scraped.batch("host", host.pages(files.lines("real", "host.jsonl.gz")), {"service": "vllm-tiny"})
+    series = found.frames["metric_series"].filter(pl.col("name") == "cpu_pressure_ratio")
+    pressure = found.frames["metric_samples"].join(series.select("series_id"), on="series_id")
+    start, end = (t.replace(tzinfo=None) for t in (contended.start, contended.end))
+    inside = pl.col("ts").is_between(start, end)
+    assert pressure.filter(inside)["value"].max() > 0.9
+    assert pressure.filter(~inside & (pl.col("ts") < start))["value"].median() < 0.3
 
 
 def test_the_labelled_incidents_are_four_and_settle_after_they_end() -> None:
@@ -65,8 +76,8 @@ def test_the_labelled_incidents_are_four_and_settle_after_they_end() -> None:
 def test_compacting_the_recording_again_gives_the_shipped_files(shared: Path, tmp_path: Path) -> None:
     compact(shared / "data" / "vllm_real", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "client.jsonl.gz", "labels.jsonl", "node_metrics.jsonl.gz", "otlp_traces.jsonl.gz", "truth.json",
-        "vllm_metrics.jsonl.gz",
+        "client.jsonl.gz", "host.jsonl.gz", "labels.jsonl", "node_metrics.jsonl.gz", "otlp_traces.jsonl.gz",
+        "truth.json", "vllm_metrics.jsonl.gz",
     }  # fmt: skip
     for path in tmp_path.iterdir():
         made, shipped = path.read_bytes(), files.read("real", path.name)

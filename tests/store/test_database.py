@@ -140,6 +140,23 @@ def test_metrics_are_asked_by_canonical_or_raw_name(database: Database):
     assert sorted(raw["value"].drop_nulls().to_list()) == [7.0, 50.0]
 
 
+def test_a_series_learns_its_canonical_name_later_and_keeps_it(database: Database):
+    def row(canonical: str | None, scale: float | None) -> Batch:
+        return Batch(
+            "t",
+            {
+                "metric_series": pl.DataFrame(
+                    {"series_id": [1], "name": ["n"], "canonical": [canonical], "scale": [scale]},
+                    schema_overrides={"canonical": pl.String, "scale": pl.Float64},
+                )
+            },
+        )
+
+    for canonical, scale in ((None, None), ("requests_waiting", 1.0), ("kv_cache_usage_ratio", 0.01), (None, None)):
+        database.append([row(canonical, scale)])
+    assert database.table("metric_series").select("canonical", "scale").rows() == [("kv_cache_usage_ratio", 0.01)]
+
+
 def test_extent_holds_the_last_row(database: Database):
     assert database.extent("spans") is None
     database.append([Batch("t", {"spans": spans(2)})])
