@@ -37,10 +37,8 @@ def sentence(severity: Severity | None, text: Cell, *details: str) -> html.Div:
 def panel(title: str, subtitle: str, *children: Cell, wide: int = 12, name: str = "") -> html.Section:
     """Return a box with its finding as the title, `wide` of twelve columns; `#name` leads to it."""
     lines = [html.H2(title), *([html.P(subtitle, className="subtitle")] if subtitle else [])]
-    box = html.Section([html.Div(lines, className="heading"), *children], className=f"panel span-{wide}")
-    if name:
-        box.id = name
-    return box
+    head = html.Div(lines, className="heading")
+    return html.Section([head, *children], className=f"panel span-{wide}", id=name or None)
 
 
 def figure(drawn: Drawn, name: str, wide: int = 12, *more: Cell) -> html.Section:

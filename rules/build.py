@@ -1,6 +1,7 @@
 """Prometheus rule file from the triggers of the analyses: the same bound, to the last bit, that makes a finding."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,12 +35,15 @@ def rule_groups(analyses: Sequence[Analysis[Any]], options: RuleOptions | None =
 
 
 def alert_groups(analyses: Sequence[Analysis[Any]], options: RuleOptions) -> list[tuple[str, list[Alert]]]:
-    """Return the alerts by group name."""
+    """Return the alerts by group name. Raises UsageError for no trigger, or two of one name."""
     groups = [
         (f"infractl-{a.name}", [trigger_alert(a.name, t, options) for t in a.triggers]) for a in analyses if a.triggers
     ]
     if not groups:
         raise UsageError("there is no trigger, so the rule file would hold no rule", "name an analysis with triggers")
+    names = Counter(alert.name for _, alerts in groups for alert in alerts)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise UsageError(f"two triggers are named {twice[0]}", "an alert name stands for one condition")
     return [*groups, ("infractl-self", own_alerts([a.name for a in analyses], options))]
 
 

@@ -32,7 +32,7 @@ def test_a_missing_file_is_named(tmp_path: Path):
 
 
 def test_broken_yaml_names_the_line(tmp_path: Path):
-    with pytest.raises(ConfigError, match="line 3"):
+    with pytest.raises(ConfigError, match="line 4"):
         written(tmp_path, "a: 1\nb:\n  - [1, 2\nc: 3\n")
 
 

@@ -85,7 +85,7 @@ def test_a_target_that_does_not_answer_is_up_0_and_named_in_status(served: Serve
     status = httpx.get(served.url + "/api/v1/status", trust_env=False).json()
     health = {t["job"]: t for t in status["targets"]}
     assert health["gone"]["up"] is False
-    assert health["gone"]["error"]
+    assert health["gone"]["last_error"]
 
 
 def test_node_exporter_is_scraped_for_real(tmp_path: Path):

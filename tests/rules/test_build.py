@@ -94,6 +94,11 @@ def test_a_signal_label_that_the_rule_would_overwrite_is_refused() -> None:
         rule_groups([make_analysis("p99", (Trigger("T", signal, 1.0, Severity.INFO, "s", "r"),))])
 
 
+def test_two_triggers_of_one_name_are_refused(analysis: Analysis[Params]) -> None:
+    with pytest.raises(UsageError, match="two triggers are named TargetDown"):
+        rule_groups([analysis, make_analysis("overview", analysis.triggers[1:2])])
+
+
 def test_the_file_is_the_same_each_time_and_reads_back(analysis: Analysis[Params]) -> None:
     built = rule_groups([analysis])
     assert to_yaml(built) == to_yaml(rule_groups([analysis]))

@@ -28,7 +28,7 @@ SECONDS = RuleOptions(
     hold=timedelta(seconds=2), keep_firing=timedelta(seconds=3), gap=timedelta(seconds=5), labels={"team": "x"}
 )
 LONG = RuleOptions(
-    hold=timedelta(minutes=10), stale_after=timedelta(hours=2), job="obs", runbook_url="https://w/{slug}.md"
+    hold=timedelta(minutes=10), stale_after=timedelta(hours=1), job="obs", runbook_url="https://w/{slug}.md"
 )
 
 
