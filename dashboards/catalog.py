@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards import latency, overview, trace
-from dashboards.source import TRACE, Answers
+from dashboards.source import STATUS, TRACE, Answers
 from dashboards.state import State
 from dashboards.theme import Colours
 
@@ -51,6 +51,7 @@ PAGES = (
         (
             Panel("headline", ("overview", "p99"), overview.headline),
             Panel("services", ("overview",), overview.services),
+            Panel("store", (STATUS,), overview.store),
         ),
     ),
     Page("/latency", "Latency", "p99", "latency", (Panel("latency", ("p99",), latency.body),)),

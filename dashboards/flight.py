@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FRESH_S = 4.0
-"""How long an answer serves again: the panels of one page load share it, the next refresh does not."""
+"""How long an answer serves again at least: the panels of one page load share it, the next refresh does not."""
+
+REST = 4.0
+"""An answer also serves for this many times as long as it took, so that open pages cost a fifth of a core at most."""
 
 AT_ONCE = 4
 """Questions computed at the same time; more would only share the same cores and readers."""
@@ -35,7 +38,7 @@ class SharedSource:
     def __init__(self, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
         self._source, self._clock = source, clock
         self._lock, self._slots = Lock(), Semaphore(AT_ONCE)
-        self._known: OrderedDict[str, tuple[float, Future[Any]]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[float, Future[Any]]] = OrderedDict()  # fresh until, answer
 
     def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
         """Run an analysis, or share the answer of an equal question."""
@@ -52,8 +55,8 @@ class SharedSource:
 
     def _share(self, key: str, ask: Callable[[], T]) -> T:
         with self._lock:
-            asked_at, future = self._known.get(key, (0.0, None))
-            mine = future is None or (future.done() and self._clock() - asked_at > FRESH_S)
+            until, future = self._known.get(key, (0.0, None))
+            mine = future is None or (future.done() and self._clock() > until)
             if mine:
                 future = self._remember(key)
         if mine and future is not None:
@@ -62,28 +65,30 @@ class SharedSource:
 
     def _remember(self, key: str) -> Future[Any]:
         future: Future[Any] = Future()
-        self._known[key] = (self._clock(), future)
+        self._known[key] = (0.0, future)
         self._known.move_to_end(key)
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
         return future
 
     def _compute(self, key: str, future: Future[T], ask: Callable[[], T]) -> None:
+        started = self._clock()
         try:
             with self._slots:
                 answer = ask()
         except BaseException as error:  # noqa: BLE001  whoever waits for it must get it, whatever it is
-            self._settle(key, future, keep=False)
+            self._settle(key, future, None)
             future.set_exception(error)
             return
-        self._settle(key, future, keep=True)
+        took = self._clock() - started
+        self._settle(key, future, self._clock() + max(FRESH_S, REST * took))
         future.set_result(answer)
 
-    def _settle(self, key: str, future: Future[Any], *, keep: bool) -> None:
+    def _settle(self, key: str, future: Future[Any], until: float | None) -> None:
         with self._lock:
             if self._known.get(key, (0.0, None))[1] is not future:
                 return
-            if keep:
-                self._known[key] = (self._clock(), future)
-            else:
+            if until is None:
                 del self._known[key]
+            else:
+                self._known[key] = (until, future)

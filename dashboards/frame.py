@@ -1,13 +1,15 @@
 """The frame around every page: rail, top bar with range, services, refresh and theme, and the places panels load in."""
 
+from functools import partial
 from typing import Any
 
 from dash import dcc, html
 
+from analytics.result import Result
 from dashboards import words
 from dashboards.catalog import PAGES, Page, Panel, page_at
 from dashboards.panels import failed, icon, link, panel, skeleton
-from dashboards.source import STATUS, UNFILTERED, Answers, Failure
+from dashboards.source import UNFILTERED, Answers, Failure, attempt
 from dashboards.state import State
 from dashboards.theme import Colours, named
 
@@ -45,7 +47,8 @@ def slot(part: Panel, state: State) -> html.Div:
 def filled(part: Panel, answers: Answers, state: State, colours: Colours) -> list[Any]:
     """Return a panel's body and, for each need that failed, what failed and what still works."""
     broken = [failed(failure, _works(answers)) for failure in answers.failures]
-    return [*part.body(answers, state, colours), *broken]
+    body = attempt(f"the {part.name} panel", partial(part.body, answers, state, colours))
+    return [failed(body, _works(answers)), *broken] if isinstance(body, Failure) else [*body, *broken]
 
 
 def services_menu(answers: Answers, state: State, colours: Colours) -> list[Any]:
@@ -66,21 +69,18 @@ def services_menu(answers: Answers, state: State, colours: Colours) -> list[Any]
     label = ", ".join(state.services[:2]) + (f" +{len(state.services) - 2}" if len(state.services) > 2 else "")
     face = html.Summary([html.Span("service", className="quiet"), label or "all", icon("down")], className="button")
     menu = html.Details([face, html.Div([every, *options], className="menu")], id="services", className="dropdown")
-    return [menu, *_as_of(result, answers, state)]
+    return [menu, *_as_of(result, state)]
 
 
-SERVICES = Panel("menu", (UNFILTERED, STATUS), services_menu)
+SERVICES = Panel("menu", (UNFILTERED,), services_menu)
 
 PARTS = {part.name: part for part in (SERVICES, *(part for page in PAGES for part in page.panels))}
 """Every panel by name."""
 
 
-def _as_of(result: Any, answers: Answers, state: State) -> list[Any]:
+def _as_of(result: Result | None, state: State) -> list[Any]:
     if result is None:
         return []
-    facts = [
-        f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in answers.status.items()
-    ]
     end = words.aware(result.window.end)
     fixed = state.href(window=str(result.window))
     pin = link(
@@ -89,11 +89,8 @@ def _as_of(result: Any, answers: Answers, state: State) -> list[Any]:
         className="button ghost",
         title="Fix the range, so that a shared link shows this very window",
     )
-    seen = [f"window: {words.span(result.window.span)}", *facts]
-    return [
-        html.Span(f"as of {end:%H:%M:%S} UTC", className="as-of quiet", title="\n".join(seen)),
-        pin,
-    ]
+    seen = html.Span(f"as of {end:%H:%M:%S} UTC", className="as-of quiet", title=str(result.window))
+    return [seen, pin]
 
 
 def _rail(state: State, page: Page | None) -> html.Nav:
@@ -162,6 +159,3 @@ def _not_found(state: State) -> Any:
 def _works(answers: Answers) -> str:
     names = [*answers.results, *(["the store's status"] if answers.status else [])]
     return f"Still working: {', '.join(names)}." if names else ""
-
-
-__all__ = ["PARTS", "Failure", "filled", "services_menu", "shell", "slot"]

@@ -27,6 +27,7 @@ from dashboards.panels import (
 from dashboards.source import Answers
 from dashboards.state import State
 from dashboards.theme import Colours, named
+from store.window import parse_time
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,11 +78,34 @@ def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
     return [tiles, timeline, *notes(result.notes), *_targets(targets, result)]
 
 
-def status_line(status: Mapping[str, Any]) -> str:
-    """Write the facts about the store as one line: rows, drops."""
-    return " · ".join(
-        f"{name} {words.count(value) if isinstance(value, int) else value}" for name, value in status.items()
-    )
+def store(answers: Answers, _state: State, _colours: Colours) -> list[Any]:
+    """Return what is stored, from where and up to when, and what was refused and why."""
+    status = answers.status
+    if not status:
+        return []
+    sources, drops = status.get("sources") or [], status.get("drops") or []
+    refused = sum(item["rows"] for item in drops)
+    title = f"{words.plural(refused, 'row')} refused" if refused else "Every row that came was stored"
+    stored = sum((status.get("tables") or {}).values())
+    facts = [words.plural(stored, "row") + " stored", words.quantity(status.get("size_bytes"), "bytes") + " on disk"]
+    rows = [
+        (
+            item["source"],
+            item["table"],
+            words.count(item["rows"]),
+            words.count(item["duplicates"]),
+            _short(item["last_row"]),
+        )
+        for item in sources
+    ]
+    why = [(item["source"], item["reason"], words.count(item["rows"])) for item in drops]
+    tables = [table(("source", "reason refused", "rows"), why, right=(2,))] if why else []
+    tables += [table(("source", "table", "rows", "duplicates", "last row (UTC)"), rows, right=(2, 3))] if rows else []
+    return [panel(title, " · ".join(facts), *tables)]
+
+
+def _short(at: str | None) -> str:
+    return words.MISSING if at is None else words.instant(parse_time(at))[:-4]
 
 
 def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datetime) -> html.Div:

@@ -37,8 +37,8 @@ def sentence(severity: Severity | None, text: Cell, *details: str) -> html.Div:
 def panel(title: str, subtitle: str, *children: Cell, wide: int = 12, name: str = "") -> html.Section:
     """Return a box with its finding as the title, `wide` of twelve columns; `#name` leads to it."""
     lines = [html.H2(title), *([html.P(subtitle, className="subtitle")] if subtitle else [])]
-    head = html.Div(lines, className="heading")
-    return html.Section([head, *children], className=f"panel span-{wide}", id=name or None)
+    body, look = [html.Div(lines, className="heading"), *children], f"panel span-{wide}"
+    return html.Section(body, className=look, id=name) if name else html.Section(body, className=look)
 
 
 def figure(drawn: Drawn, name: str, wide: int = 12, *more: Cell) -> html.Section:

@@ -61,7 +61,7 @@ def fetch(source: Source, needs: tuple[str, ...], state: State) -> Answers:
     got: dict[str, Any] = {}
     failures = []
     for need in needs:
-        answer = _try(need, partial(_ask, source, need, state))
+        answer = attempt(need, partial(_ask, source, need, state))
         if isinstance(answer, Failure):
             failures.append(answer)
         else:
@@ -84,7 +84,8 @@ def _ask(source: Source, need: str, state: State) -> Any:
     return source.result(need, state.params(need), state.window)
 
 
-def _try(need: str, ask: Callable[[], T]) -> T | Failure:
+def attempt(need: str, ask: Callable[[], T]) -> T | Failure:
+    """Return what `ask` returns, or a Failure that says what went wrong with `need`."""
     try:
         return ask()
     except InfractlError as error:

@@ -82,5 +82,5 @@ def _params(analysis: Analysis[Any]) -> list[str]:
 
 def _trigger(trigger: Trigger) -> str:
     sign = ">" if trigger.above else "<"
-    runbook = f"[{trigger.runbook}](runbooks/{trigger.runbook}.md)"
+    runbook = f"[{trigger.runbook}](../rules/runbooks/{trigger.runbook}.md)"
     return f"| {trigger.name} | `{trigger.signal.metric} {sign} {trigger.bound!r}` | {trigger.severity} | {runbook} |"

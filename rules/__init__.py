@@ -1,0 +1,1 @@
+"""Alert rules from triggers: build, lint, unit-test, route, push."""

@@ -10,7 +10,7 @@ from rules.template import to_prometheus
 from store.window import format_duration
 
 RUNBOOK_URL = "http://127.0.0.1:8050/runbooks/{slug}"
-"""Where `infractl serve` would show docs/runbooks; set it to where your people read them."""
+"""Where `infractl serve` shows rules/runbooks by default; set it to where your people read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from analytics.p99.selection import Selection
 from analytics.stats import autocorrelation, shapley
-from analytics.stats.block_bootstrap import Resampled, block_counts, interval, refit, reflected_interval
+from analytics.stats.block_bootstrap import COARSE, Resampled, block_counts, interval, refit, share_interval
 from analytics.stats.collinearity import usable_columns
 from analytics.stats.quantile_regression import QuantileFit, fit, fit_smallest
 from analytics.stats.smoothed import Array
@@ -169,12 +169,12 @@ def shared_out(selection: Selection, worth: shapley.Worth, seed: int) -> tuple[t
     players = len(selection.players)
     parts = shapley.values(players, worth, shapley.orders(players, seed))
     total = parts.sum(axis=0)
-    low, high = 2 * total[0] - np.quantile(total[1:], [0.975, 0.025])
+    low, high = share_interval(total[0], total[1:])
     share = shapley.shares(parts)
-    limits = reflected_interval(share[:, 0], _known(share[:, 1:]).T)
+    limits = share_interval(share[:, 0], _known(share[:, 1:]).T)
     named = zip(selection.players, share[:, 0], *limits, strict=True)
     found = tuple(Share(name, float(s), float(a), float(b)) for (name, _), s, a, b in named)
-    return found, (float(low), float(min(high, 1.0)))
+    return found, (float(low), float(high))
 
 
 def _known(share: Array) -> Array:
@@ -184,7 +184,7 @@ def _known(share: Array) -> Array:
 def _losses(design: Array, y: Array, cell: NDArray[np.intp], tau: float, counts: Array) -> Array:
     """Check loss of the fit to all rows, then of each resample."""
     best: QuantileFit = fit_smallest(y, tau) if design.shape[1] == 1 else fit(design, y, tau)
-    moved: Resampled = refit(design, y, cell, tau, best.coefficients, counts)
+    moved: Resampled = refit(design, y, cell, tau, best.coefficients, counts, COARSE)
     return np.concatenate([[best.loss], moved.losses])
 
 

@@ -14,12 +14,25 @@ from analytics.stats.sandwich import density_matrix
 from analytics.stats.smoothed import Array, check_loss
 
 _BAND = 6.0
-_WIDTHS = (0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125)
-"""Bandwidth of each Newton step, in standard errors of the fit: wide steps travel, narrow ones arrive (against exact
-refits: standard deviations within 3 %, check loss within 0.2 %, 400 times as fast)."""
-_NEAR_ROWS = 16_000
-"""Rows near the fit are thinned to this many (the rest weigh more); at tau .99 that is the tail of a million rows."""
-_SIDE_BY_SIDE = 64  # resamples per matrix: 64 x 16,000 doubles stay in cache-sized pieces
+_SIDE_BY_SIDE = 64  # resamples per matrix: 64 x 4,000 doubles are 2 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How closely a refit is followed.
+
+    `widths` are the bandwidths of the Newton steps, in standard errors of the fit: wide steps travel, narrow ones
+    arrive. Of the rows near the fit at most `near_rows` take part, drawn at random, and weigh more.
+    """
+
+    widths: tuple[float, ...]
+    near_rows: int
+
+
+FINE = Effort((0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125), 16_000)
+"""For coefficients. Against exact refits: standard deviations within 3 %, 400 times as fast."""
+COARSE = Effort((0.5, 0.25, 0.25), 4_000)
+"""For the loss alone, which is flat at its minimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +67,15 @@ class _Near:
     reach: Array
 
 
-def refit(design: Array, y: Array, cell: NDArray[np.intp], tau: float, beta: Array, counts: Array) -> Resampled:
+def refit(
+    design: Array,
+    y: Array,
+    cell: NDArray[np.intp],
+    tau: float,
+    beta: Array,
+    counts: Array,
+    effort: Effort = FINE,
+) -> Resampled:
     """Refit the tau-quantile on resampled cells.
 
     `beta` is the fit to all rows; `cell` (n,) says which column of `counts` (resamples, cells) a row belongs to.
@@ -62,12 +83,12 @@ def refit(design: Array, y: Array, cell: NDArray[np.intp], tau: float, beta: Arr
     not move the centre.
     """
     scale = np.sqrt(np.square(design).mean(axis=0))
-    near = _near(design / scale, y, cell, tau, beta * scale, counts.shape[1])
+    near = _near(design / scale, y, cell, tau, beta * scale, counts.shape[1], effort)
     all_rows = np.vstack([np.ones(counts.shape[1]), counts])
     found, losses = [], []
     for start in range(0, all_rows.shape[0], _SIDE_BY_SIDE):
         part = all_rows[start : start + _SIDE_BY_SIDE]
-        moved = _newton(near, tau, beta * scale, part)
+        moved = _newton(near, tau, beta * scale, part, effort.widths)
         found.append(moved / scale)
         losses.append(_losses(near, tau, moved, part))
     coefficients, loss = np.vstack(found), np.concatenate(losses)
@@ -75,21 +96,24 @@ def refit(design: Array, y: Array, cell: NDArray[np.intp], tau: float, beta: Arr
     return Resampled(coefficients[1:] - coefficients[0] + beta, loss[1:] * centre)
 
 
-def _near(design: Array, y: Array, cell: NDArray[np.intp], tau: float, beta: Array, cells: int) -> _Near:
+def _near(
+    design: Array, y: Array, cell: NDArray[np.intp], tau: float, beta: Array, cells: int, effort: Effort
+) -> _Near:
     residuals = y - design @ beta
     side = tau - (residuals < 0)
     density, spread = density_matrix(design, residuals, tau)
     scores = np.stack([np.bincount(cell, side * column, cells) for column in design.T])
-    error = np.sqrt(np.square(design @ np.linalg.solve(density, scores)).sum(axis=1))
+    root = np.linalg.solve(density, scores)
+    error = np.sqrt(np.maximum(((design @ (root @ root.T)) * design).sum(axis=1), 0.0))
     close = np.abs(residuals) <= _BAND * error
     typical = float(np.median(error[close])) if close.any() else 0.0
-    width = _WIDTHS[0] * max(min(typical, spread), 1e-12 * float(np.abs(y).max()) + 1e-300)
+    width = effort.widths[0] * max(min(typical, spread), 1e-12 * float(np.abs(y).max()) + 1e-300)
     close |= np.abs(residuals) <= 8.0 * width
     side[close] = 0.0
     rows, weight = np.flatnonzero(close), 1.0
-    if rows.size > _NEAR_ROWS:
-        weight = rows.size / _NEAR_ROWS
-        rows = np.sort(np.random.default_rng(0).choice(rows, _NEAR_ROWS, replace=False))
+    if rows.size > effort.near_rows:
+        weight = rows.size / effort.near_rows
+        rows = np.sort(np.random.default_rng(0).choice(rows, effort.near_rows, replace=False))
     return _Near(
         design=design[rows],
         y=y[rows],
@@ -102,7 +126,7 @@ def _near(design: Array, y: Array, cell: NDArray[np.intp], tau: float, beta: Arr
     )
 
 
-def _newton(near: _Near, tau: float, beta: Array, counts: Array) -> Array:
+def _newton(near: _Near, tau: float, beta: Array, counts: Array, widths: tuple[float, ...]) -> Array:
     """Coefficients (resamples, p) of the smoothed fit to each row of counts, all stepping together."""
     p = beta.size
     upper = np.triu_indices(p)
@@ -110,15 +134,25 @@ def _newton(near: _Near, tau: float, beta: Array, counts: Array) -> Array:
     weights = counts.T[near.cell] * near.weight
     linear = counts @ near.linear
     betas = np.tile(beta, (counts.shape[0], 1))
-    for width in (near.width * ratio / _WIDTHS[0] for ratio in _WIDTHS):
-        residuals = near.y[:, None] - near.design @ betas.T
-        above = 0.5 + 0.5 * np.tanh(residuals / (2.0 * width))
-        gradient = linear - (weights * (above - (1.0 - tau))).T @ near.design
+    above, scratch = np.empty_like(weights), np.empty_like(weights)
+    diagonal = np.arange(p)
+    for width in (near.width * ratio / widths[0] for ratio in widths):
+        np.matmul(near.design, betas.T, out=above)  # in place: fresh matrices of this size cost more than the sums
+        np.subtract(near.y[:, None], above, out=above)
+        above *= 0.5 / width
+        np.tanh(above, out=above)
+        above *= 0.5
+        above += 0.5
+        np.subtract(above, 1.0 - tau, out=scratch)
+        scratch *= weights
+        gradient = linear - scratch.T @ near.design
+        np.subtract(1.0, above, out=scratch)
+        scratch *= above
+        scratch *= weights
         curve = np.zeros((counts.shape[0], p, p))
-        curve[:, upper[0], upper[1]] = (weights * above * (1.0 - above) / width).T @ products
+        curve[:, upper[0], upper[1]] = (scratch.T @ products) / width
         curve[:, upper[1], upper[0]] = curve[:, upper[0], upper[1]]
-        ridge = 1e-6 * np.trace(curve, axis1=1, axis2=2) + 1e-300
-        curve[:, np.arange(p), np.arange(p)] += ridge[:, None]
+        curve[:, diagonal, diagonal] += 1e-6 * np.trace(curve, axis1=1, axis2=2)[:, None] + 1e-300
         step = -np.linalg.solve(curve, gradient[:, :, None])[:, :, 0]
         stretch = (np.abs(near.design @ step.T) / (near.reach[:, None] + width)).max(axis=0)
         betas = betas + step * np.minimum(1.0, 3.0 / np.maximum(stretch, 1e-300))[:, None]
@@ -144,10 +178,12 @@ def interval(estimate: Array, resampled: Array, blocks: float) -> tuple[Array, A
     return estimate + (low - estimate) * stretch, estimate + (high - estimate) * stretch
 
 
-def reflected_interval(estimate: Array, resampled: Array) -> tuple[Array, Array]:
-    """95 % limits for a quantity that cannot be negative, such as a share: 2 x estimate minus the quantiles, in [0, 1].
+def share_interval(estimate: Array, resampled: Array) -> tuple[Array, Array]:
+    """95 % percentile limits of a quantity between 0 and 1 that noise can only raise, such as a share.
 
-    Resampling adds its own noise to a share, so plain quantiles never reach 0, not even for a driver without effect.
+    Resampling adds its own noise, so plain quantiles never reach 0, not even for a driver without effect: the lower
+    limit is 0 where twice the estimate does not exceed the upper quantile (the reflected limit would be negative).
     """
     low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
-    return np.clip(2 * estimate - high, 0.0, 1.0), np.clip(2 * estimate - low, 0.0, 1.0)
+    low = np.where(2.0 * estimate - high > 0.0, low, 0.0)
+    return np.clip(np.minimum(low, estimate), 0.0, 1.0), np.clip(np.maximum(high, estimate), 0.0, 1.0)

@@ -15,9 +15,9 @@ from analytics.stats.sandwich import density_matrix
 from analytics.stats.smoothed import Array, Problem, check_loss, minimise, starting_point
 from analytics.stats.vertex import descend
 
-DIRECT_ROWS = 20_000
+DIRECT_ROWS = 5_000
 """Up to here all rows are fitted at once; a subsample would save nothing."""
-_SAMPLE_ROWS = 100_000
+_SAMPLE_SHARE, _SAMPLE_MOST = 4, 100_000  # a quarter of the rows, as many as bring 10 million down to a 2 % window
 _CHUNK = 500_000
 _BAND = 6.0  # standard errors of the subsample fit: a row outside changes side with probability 1e-9
 _WIDEN = 2.5
@@ -98,7 +98,8 @@ def fit_smallest(y: Array, tau: float) -> QuantileFit:
 def _sample(n: int) -> NDArray[np.intp]:
     if n <= DIRECT_ROWS:
         return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, min(n, _SAMPLE_ROWS), replace=False))
+    size = min(max(DIRECT_ROWS, n // _SAMPLE_SHARE), _SAMPLE_MOST)
+    return np.sort(np.random.default_rng(0).choice(n, size, replace=False))
 
 
 def _standardise(design: Array) -> Array:
@@ -116,13 +117,14 @@ def _globbed(rows: _Rows, tau: float, start: Problem, beta: Array, width: float)
     """Fit on the rows near the subsample's fit, the others standing as sums; widen until none has changed side."""
     root = _standard_error_root(start, beta) * _BAND
     for _ in range(_ROUNDS):
-        window, linear = _split(rows, tau, beta, root)
-        problem = Problem(*rows.take(window), tau, linear)
-        near, _width = minimise(problem, beta, width, rows_near=20 * beta.size)
-        found, exact = descend(problem, near)
-        if exact and not _crossed(rows, window, beta, found):
-            return found, True
-        root = root * _WIDEN
+        window, linear = _split(rows, tau, beta, root, width)
+        if window.size > 2 * beta.size:
+            problem = Problem(*rows.take(window), tau, linear)
+            near, _width = minimise(problem, beta, width, rows_near=20 * beta.size)
+            found, exact = descend(problem, near)
+            if exact and not _crossed(rows, window, beta, found):
+                return found, True
+        root, width = root * _WIDEN, width * _WIDEN
     everything = Problem.of(*rows.take(np.arange(rows.n)), tau)
     return descend(everything, beta)
 
@@ -135,13 +137,13 @@ def _standard_error_root(sample: Problem, beta: Array) -> Array:
     return np.asarray(np.linalg.solve(density, score))
 
 
-def _split(rows: _Rows, tau: float, beta: Array, root: Array) -> tuple[NDArray[np.intp], Array]:
+def _split(rows: _Rows, tau: float, beta: Array, root: Array, least: float) -> tuple[NDArray[np.intp], Array]:
     """Rows within their band of the fit, and the linear term of those above and below it."""
     near: list[NDArray[np.intp]] = []
     linear = np.zeros(beta.size)
     for start, scaled, y in rows.chunks():
         residuals = y - scaled @ beta
-        band = np.sqrt(np.square(scaled @ root).sum(axis=1))
+        band = np.sqrt(np.square(scaled @ root).sum(axis=1)) + least
         within = np.abs(residuals) <= band
         near.append(np.flatnonzero(within) + start)
         linear += scaled.T @ np.where(within, 0.0, (residuals < 0) - tau)

@@ -49,7 +49,7 @@ def _analyze(database: "Database") -> "list[Result]":
 
 def _report(results: "list[Result]") -> None:
     """Print the findings, then the labelled incidents with what matched them."""
-    from sample_data.load import describe, incidents, match
+    from sample_data.load import incidents, report
 
     from infractl.render import sentence
 
@@ -60,8 +60,8 @@ def _report(results: "list[Result]") -> None:
             click.echo("  " + sentence(finding))
         if not result.findings:
             click.echo("  no findings")
-    click.echo("\nThe incidents that were put into the sample data:")
-    for line in describe(match(findings, incidents())):
+    click.echo("\nThe incidents that are in the sample data, and what was found of them:")
+    for line in report(findings, incidents()):
         click.echo("  " + line)
 
 

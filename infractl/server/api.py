@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -48,6 +49,7 @@ class Api:
         return [
             Route("/healthz", self.health),
             Route("/metrics", self.metrics),
+            Route("/runbooks/{slug}", self.runbook),
             Route("/api/v1/status", _told(self.status)),
             Route("/api/v1/analyses", _told(self.analyses)),
             Route("/api/v1/analyses/{name}", _told(self.analysis)),
@@ -64,6 +66,14 @@ class Api:
         """Render the published signals; nothing is computed here."""
         del request
         return Response(self._exposition.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def runbook(self, request: Request) -> Response:
+        """Show the page that an alert links to, as Markdown text."""
+        name = request.path_params["slug"].removesuffix(".md") + ".md"
+        pages = {page.name: page for page in files("rules").joinpath("runbooks").iterdir()}
+        if name not in pages:
+            return PlainTextResponse(f"there is no runbook {name}\n", 404)
+        return PlainTextResponse(pages[name].read_text(encoding="utf-8"))
 
     async def status(self, request: Request) -> Response:
         """Report sources, rows, drops, targets."""

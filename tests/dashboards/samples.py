@@ -190,7 +190,11 @@ class FakeSource:
         return p99_result(self.state, window=at) if analysis == "p99" else overview_result(self.state, window=at)
 
     def status(self) -> Mapping[str, Any]:
-        return {"rows": 1_204_331, "drops": 12, "targets": 3}
+        last = "2026-11-30T14:59:58.120000Z"
+        rows = {"source": "otlp-http", "table": "spans", "rows": 1_204_331, "duplicates": 12, "last_row": last}
+        drops = [{"source": "otlp-http", "reason": "invalid trace id", "rows": 3}]
+        tables = {"spans": 1_204_331, "metric_samples": 88_120}
+        return {"size_bytes": 187_000_000, "tables": tables, "sources": [rows], "drops": drops}
 
     def trace(self, trace_id: str) -> pl.DataFrame:
         return trace_frame() if trace_id == TRACE else trace_frame().clear()

@@ -9,7 +9,7 @@ from dashboards.source import Answers
 from dashboards.state import State
 from dashboards.theme import Colours
 from tests.dashboards.reading import figures, links, text
-from tests.dashboards.samples import NOW, TRACE, finding, overview_result, p99_result
+from tests.dashboards.samples import NOW, TRACE, FakeSource, finding, overview_result, p99_result
 
 BOTH = Answers(results={"overview": overview_result(), "p99": p99_result()})
 
@@ -83,3 +83,16 @@ def test_an_empty_store_says_what_would_fill_it_and_the_line_to_add() -> None:
     said = text(overview.services(answers, State(), Colours()))
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=" in said
     assert "scrape_configs:" in said
+
+
+def test_the_store_says_what_was_refused_and_why() -> None:
+    answers = Answers(status=FakeSource().status())
+    said = text(overview.store(answers, State(), Colours()))
+    assert "3 rows refused" in said
+    assert "otlp-http invalid trace id 3" in said
+    assert "2026-11-30 14:59:58" in said
+
+
+def test_a_store_that_refused_nothing_says_so() -> None:
+    answers = Answers(status={**FakeSource().status(), "drops": []})
+    assert "Every row that came was stored" in text(overview.store(answers, State(), Colours()))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier, Event
 from typing import Any
 
@@ -42,7 +43,7 @@ class Held:
 def test_a_failure_of_one_need_leaves_the_others() -> None:
     answers = fetch(FakeSource(broken=("p99",)), ("overview", "p99", STATUS), State())
     assert list(answers.results) == ["overview"]
-    assert answers.status["rows"] == 1_204_331
+    assert answers.status["size_bytes"] == 187_000_000
     (failure,) = answers.failures
     assert (failure.what, failure.fact) == ("p99", "p99: out of memory")
     assert failure.hint == "raise memory_limit in infractl.yaml"
@@ -108,6 +109,25 @@ def test_an_answer_serves_again_while_fresh_and_is_asked_anew_after() -> None:
     assert len(source.calls) == 2
 
 
+def test_an_answer_that_took_long_serves_longer() -> None:
+    now = [0.0]
+
+    class Slow(FakeSource):
+        def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
+            now[0] += 10
+            return super().result(analysis, params, window)
+
+    source = Slow()
+    shared = SharedSource(source, clock=lambda: now[0])
+    shared.result("p99", {}, None)
+    now[0] += 39
+    shared.result("p99", {}, None)
+    assert len(source.calls) == 1
+    now[0] += 2
+    shared.result("p99", {}, None)
+    assert len(source.calls) == 2
+
+
 def test_different_questions_do_not_share() -> None:
     source = FakeSource()
     shared = SharedSource(source)
@@ -123,3 +143,11 @@ def test_errors_are_given_to_the_asker_and_not_remembered() -> None:
         shared.result("p99", {}, None)
     source.broken = ()
     assert shared.result("p99", {}, None).analysis == "p99"
+
+
+def test_a_body_that_breaks_is_told_as_a_failed_panel(caplog: pytest.LogCaptureFixture) -> None:
+    part = replace(PARTS["latency"], body=lambda *_: list("x").pop(9))
+    said = text(filled(part, fetch(FakeSource(), part.needs, State()), State(), Colours()))
+    assert "Could not get the latency panel" in said
+    assert "Still working: p99" in said
+    assert "IndexError" in caplog.text

@@ -8,7 +8,7 @@ from analytics.catalog import load_all
 from rules.alert import Alert, RuleOptions
 from rules.build import alert_groups
 
-RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
+RUNBOOKS = Path(__file__).parents[2] / "rules" / "runbooks"
 SECTIONS = ("## What it means", "## How to see it", "## Likely causes", "## What to do")
 
 
