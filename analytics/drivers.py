@@ -124,7 +124,7 @@ def matching(samples: "pl.DataFrame", where: Where) -> "pl.DataFrame":
         for series_id, labels in series.iter_rows()
         if all(_agrees(json.loads(labels or "{}"), key, values) for key, values in wanted.items())
     ]
-    return samples.filter(pl.col("series_id").is_in(pl.Series(keep, dtype=samples.schema["series_id"])))
+    return samples.filter(pl.col("series_id").is_in(keep))
 
 
 def _agrees(labels: dict[str, str], key: str, values: set[str]) -> bool:

@@ -158,7 +158,8 @@ def _finding(
     inside = found.requests.filter(pl.col("failed"), pl.col("ts") >= since, pl.col("ts") < until, *same)
     codes = inside.group_by("error_code").len("n").sort("n", "error_code", descending=[True, False]).head(3)
     who = ", ".join(value or "(none)" for value in labels.values()) or "all requests"
-    when = f"since {format_time(since)}" if lasting else f"from {format_time(since)} to {format_time(until)}"
+    first, last = (format_time(at.replace(microsecond=0)) for at in (since, until))
+    when = f"since {first}" if lasting else f"from {first} to {last}"
     named = ", ".join(f"{code or 'no code'}: {n}" for code, n in codes.iter_rows())
     return Finding(
         trigger=trigger.name,

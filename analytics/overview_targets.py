@@ -1,6 +1,6 @@
 """Targets of the overview: does each one answer, and since when."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -43,8 +43,12 @@ def findings(targets: pl.DataFrame) -> list[Finding]:
             value=row["up"],
             expected=(1.0, 1.0),
             since=row["since"].replace(tzinfo=UTC),
-            summary=f"Target {row['instance']} of job {row['job']} does not answer since {format_time(row['since'])}",
+            summary=f"Target {row['instance']} of job {row['job']} has not answered since {_seconds(row['since'])}",
         )
         for row in targets.iter_rows(named=True)
         if DOWN.holds(row["up"])
     ]
+
+
+def _seconds(at: datetime) -> str:
+    return format_time(at.replace(microsecond=0))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,38 @@ class Scale:
         """Choose milliseconds where nothing reaches two seconds, else seconds."""
         top = np.nanmax(values) if np.isfinite(values).any() else 0.0
         return cls(1000.0, "ms") if top < 2 else cls(1.0, "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Range of a value axis, in the unit shown: linear from zero, or logarithmic where one peak would hide the rest."""
+
+    low: float
+    high: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: Array) -> "Span":
+        """Choose the range of values; logarithmic where the largest is 20 times the median."""
+        known = values[np.isfinite(values)]
+        top = float(known.max()) if known.size else 0.0
+        above = known[known > 0]
+        if above.size and top > 20 * float(np.median(above)):
+            return cls(float(above.min()) * 0.8, top * 1.4, log=True)
+        return cls(0.0, top * 1.12 if top > 0 else 1.0, log=False)
+
+    def axis(self, theme: Theme, title: str, **more: Any) -> Figure:
+        """Return the axis; a logarithmic one says so."""
+        if not self.log:
+            return axis(theme, title, range=[self.low, self.high], **more)
+        ends = [log10(self.low), log10(self.high)]
+        return axis(theme, f"{title}<br>log scale", type="log", range=ends, dtick=1, **more)
+
+    def height(self, value: float) -> float:
+        """Return where a value stands, 0 at the bottom and 1 at the top."""
+        if self.log:
+            return log10(max(value, self.low) / self.low) / log10(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
 
 
 def base_layout(theme: Theme, height: int, revision: str) -> Figure:
@@ -114,23 +147,20 @@ def hatch(figure: Figure, x: Array, theme: Theme, over: str = "y") -> None:
 
 
 def label_ends(
-    layout: Figure,
-    lines: Sequence[tuple[str, Array, str]],
-    top: float,
-    ink: str,
-    place: str = "y",
-    apart: float = 0.075,
+    layout: Figure, lines: Sequence[tuple[str, Array, str]], span: Span, ink: str, place: str = "y", apart: float = 0.07
 ) -> None:
-    """Write each line's name at its last point, moved up where two would touch (`apart`, as a share of `top`).
+    """Write each line's name at its last point, moved up where two would touch (`apart`, as a share of the axis).
 
     The text is in `ink`, beside a dot in the line's colour: not all colours of lines are readable as text.
     """
-    last = [(name, float(y[np.isfinite(y)][-1]), colour) for name, y, colour in lines if np.isfinite(y).any()]
-    floor = -top
-    for name, value, colour in sorted(last, key=lambda item: item[1]):
-        floor = max(value, floor + apart * top)
+    last = [(name, span.height(float(y[np.isfinite(y)][-1])), c) for name, y, c in lines if np.isfinite(y).any()]
+    floor = -1.0
+    for name, height, colour in sorted(last, key=lambda item: item[1]):
+        floor = max(height, floor + apart)
         dotted = f'<span style="color:{colour}">●</span> {name}'
-        note = label(1, floor, dotted, ink, xref="paper", yref=place, xanchor="left", xshift=6)
+        note = label(
+            1, floor, dotted, ink, xref="paper", yref=f"{place} domain", yanchor="middle", xanchor="left", xshift=6
+        )
         layout["annotations"].append(note)
 
 

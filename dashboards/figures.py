@@ -13,6 +13,7 @@ from dashboards.arrays import POINTS, Array, at_ms, epoch_ms, floats, thinned, t
 from dashboards.drawing import (
     Figure,
     Scale,
+    Span,
     axis,
     band,
     base_layout,
@@ -53,7 +54,6 @@ def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Res
     low, high, p50 = floats(frame["low"]), floats(frame["high"]), floats(frame["p50"])
     scale = Scale.seconds(p99)
     hover = f"%{{y:.4~g}} {scale.unit}"
-    tops = np.concatenate((p99, high))
     figure: Figure = {
         "data": [
             *band(x, low * scale.factor, high * scale.factor, theme),
@@ -63,15 +63,15 @@ def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Res
         ],
         "layout": base_layout(theme, 320, f"p99 {result.window.span}"),
     }
-    top = float(np.nanmax(tops)) * scale.factor * 1.12 if np.isfinite(tops).any() else 1.0
+    span = Span.of(np.concatenate((p99, high, low, p50)) * scale.factor)
     layout = figure["layout"]
     layout["xaxis"] = time_axis(theme, result.window, x)
-    layout["yaxis"] = axis(theme, f"{what} ({scale.unit})", range=[0, top])
+    layout["yaxis"] = span.axis(theme, f"{what} ({scale.unit})")
     layout["margin"] |= {"r": 88, "t": 24}
     _mark_episodes(layout, findings, theme)
     hatch(figure, x[np.isfinite(p99)], theme)
     labels = (("P99", p99, theme.accent), ("expected", high, theme.accent), ("P50", p50, theme.quiet))
-    label_ends(layout, [(name, y * scale.factor, colour) for name, y, colour in labels], top, theme.quiet)
+    label_ends(layout, [(name, y * scale.factor, colour) for name, y, colour in labels], span, theme.quiet)
     return Drawn(_p99_title(p99, findings, what), _p99_subtitle(frame, x, result), figure, 320)
 
 
@@ -79,13 +79,13 @@ def contribution_bars(frame: "pl.DataFrame", fit: str, what: str, theme: Theme) 
     """Draw the share of each driver in the explained part of the P99 with its interval (driver, share, ci_low, …)."""
     frame = frame.sort("share", descending=True, nulls_last=True)
     share, low, high = (floats(frame[name]) * 100 for name in ("share", "ci_low", "ci_high"))
-    names = frame["driver"].to_list()
+    names = [name.replace(" + ", "<br>+ ") for name in frame["driver"].to_list()]
     top = max(float(np.nanmax(np.concatenate((share, high)))) if np.isfinite(share).any() else 1.0, 1.0)
     height = 72 + 40 * len(names)
     layout = base_layout(theme, height, "contributions")
     layout |= {"hovermode": "closest", "bargap": 0.45}
     layout["xaxis"] = axis(
-        theme, "share of the explained part (%)", range=[min(0.0, float(np.nanmin(low, initial=0))), top * 1.6]
+        theme, "share of the explained part (%)", range=[min(0.0, float(np.nanmin(low, initial=0))), top * 1.75]
     )
     layout["yaxis"] = axis(theme, autorange="reversed", ticklabelstandoff=8)
     layout["yaxis"] |= {"showgrid": False, "tickfont": {"color": theme.ink, "size": 13}}
@@ -128,12 +128,10 @@ def residual_plot(frame: "pl.DataFrame", lag1: float | None, result: Result, the
     }
     title = "What the fit leaves over"
     if lag1 is not None:
-        title += f": lag-1 autocorrelation {lag1:.2f}, " + (
-            "little is left" if abs(lag1) < 0.3 else "a pattern is left"
-        )
-    return Drawn(
-        title, f"{words.plural(frame.height, 'point')}{_reduced(frame.height)}", {"data": [dots], "layout": layout}, 220
-    )
+        left = "little is left" if abs(lag1) < 0.3 else "a pattern is left"
+        title += f": lag-1 autocorrelation {lag1:.2f}, {left}"
+    size = f"{words.plural(frame.height, 'request')}{_reduced(frame.height)}"
+    return Drawn(title, size, {"data": [dots], "layout": layout}, 220)
 
 
 def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, theme: Theme) -> Drawn:
@@ -154,8 +152,14 @@ def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, them
         ("2", "errors_percent", "errors (%)", "%", 0.40, 0.64),
         ("3", "ttft", f"P99 TTFT ({scale.unit})", scale.unit, 0.0, 0.32),
     ):
-        layout[f"yaxis{number}"] = axis(theme, title, domain=domain, rangemode="tozero", nticks=4)
-        _small_multiple(figure, frame, names, column, f"%{{y:.4~g}} {unit}", f"y{number}", colour)
+        span = Span.of(floats(frame[column]))
+        layout[f"yaxis{number}"] = span.axis(theme, title, domain=domain, nticks=4)
+        hover = f"%{{y:.4~g}} {unit}"
+        lines = [_service_line(frame, name, column, colour(name), hover, f"y{number}") for name in names]
+        figure["data"] += lines
+        if len(names) <= DIRECT_LABELS:
+            ends = [(name, floats(_of(frame, name)[column]), colour(name)) for name in names]
+            label_ends(layout, ends, span, theme.quiet, f"y{number}", 0.19)
         hatch(figure, np.unique(x_all), theme, f"y{number}")
     layout["margin"]["r"] = 104
     return Drawn(
@@ -163,20 +167,13 @@ def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, them
     )
 
 
-def _small_multiple(
-    figure: Figure, frame: "pl.DataFrame", names: Sequence[str], column: str, hover: str, place: str, colour: Colour
-) -> None:
-    """Add a line per service on one y axis, labelled at its end up to five lines."""
-    parts = [frame.filter(frame["service"] == name) for name in names]
-    values = [floats(part[column]) for part in parts]
-    figure["data"] += [
-        line(epoch_ms(part["ts"]), y, name, colour(name), hover, yaxis=place)
-        for name, part, y in zip(names, parts, values, strict=True)
-    ]
-    if len(names) <= DIRECT_LABELS and any(np.isfinite(y).any() for y in values):
-        top = max(float(np.nanmax(y)) for y in values if np.isfinite(y).any())
-        ends = [(name, y, colour(name)) for name, y in zip(names, values, strict=True)]
-        label_ends(figure["layout"], ends, top, figure["layout"]["font"]["color"], place, 0.2)
+def _of(frame: "pl.DataFrame", service: str) -> "pl.DataFrame":
+    return frame.filter(frame["service"] == service)
+
+
+def _service_line(frame: "pl.DataFrame", service: str, column: str, colour: str, hover: str, place: str) -> Figure:
+    part = _of(frame, service)
+    return line(epoch_ms(part["ts"]), floats(part[column]), service or words.UNNAMED, colour, hover, yaxis=place)
 
 
 def _outside(x: Array, y: Array, low: Array, high: Array, scale: Scale, theme: Theme) -> Figure:
@@ -203,7 +200,7 @@ def _mark_episodes(layout: Figure, findings: Sequence[Finding], theme: Theme) ->
         box = {"type": "rect", "x0": left, "x1": right, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
         layout["shapes"].append(box | {"fillcolor": theme.episode, "line": {"width": 0}})
         layout["annotations"].append(
-            label(left, 1, f"{finding.severity} since {words.moment(finding.since, finding.since)}", theme.mark)
+            label(left, 1, f"{finding.severity} {words.moment(finding.since, finding.since)}", theme.mark)
             | {"yref": "paper", "xanchor": "left", "yanchor": "bottom"}
         )
 
@@ -224,7 +221,7 @@ def _p99_title(p99: Array, findings: Sequence[Finding], what: str) -> str:
     if lasting:
         worst = max(lasting, key=lambda f: (f.severity.rank, f.since))
         reached, base = worst.evidence.get("p99"), worst.evidence.get("baseline")
-        times = f", {reached / base:.1f}× its baseline" if reached and base else ""
+        times = f", {words.number(reached / base)}× its baseline" if reached and base else ""
         until = "" if worst.until is None else f" to {words.moment(worst.until, worst.since)}"
         since = f"{'' if until else 'since '}{words.moment(worst.since)}{until} UTC"
         return f"{what} {words.seconds(reached)}{times}, {since}"

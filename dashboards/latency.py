@@ -8,12 +8,13 @@ from dash import html
 from analytics.result import Finding, Result, Severity, Status
 from dashboards import words
 from dashboards.figures import contribution_bars, p99_timeline, residual_plot
+from dashboards.fit import basis, coefficients, trust
 from dashboards.panels import (
     distinct,
     empty,
     figure,
+    finding_row,
     link,
-    notes,
     panel,
     ranked,
     said,
@@ -33,18 +34,6 @@ NAMES = {"ttft_s": "TTFT", "e2e_s": "end-to-end latency", "tpot_s": "time per ou
 FILL = """# any OpenTelemetry exporter; vLLM: --otlp-traces-endpoint
 OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces"""
 FILLS = "Traces of single requests fill this page; drivers of the P99 come from their attributes and from metrics."
-STEPS = {
-    "s": (1e-3, "1 ms"),
-    "ratio": (1e-2, "1 %"),
-    "bytes": (2.0**30, "1 GiB"),
-    "bytes/s": (1e9, "1 GB/s"),
-    "tokens": (1e3, "1,000 tokens"),
-    "requests": (1.0, "1 request"),
-}
-"""Step of a driver that people think in, by its base unit."""
-
-METHODS = {"qr": "quantile regression", "ols": "least squares on windowed P99s"}
-
 TAIL = 20
 """Requests listed: the worst ones; more would be searched, not read."""
 
@@ -80,10 +69,11 @@ def _panels(
         shown.append(figure(p99_timeline(part["windows"], findings, result, what, theme), "p99"))
     if not part["contributions"].is_empty():
         shown.append(
-            figure(contribution_bars(part["contributions"], _fit_line(part["fit"]), what, theme), "contributions", 5)
+            figure(contribution_bars(part["contributions"], basis(part["fit"]), what, theme), "contributions", 5)
         )
-    shown += [_coefficients(part["coefficients"], part["vif"], what)] if not part["coefficients"].is_empty() else []
-    shown.append(_fit(part, result, state))
+    shown += [coefficients(part, what)] if not part["coefficients"].is_empty() else []
+    shown += _episodes(findings, state, result)
+    shown.append(trust(part, result, state))
     if state.residuals and not part["residuals"].is_empty():
         shown.append(
             figure(residual_plot(part["residuals"], _value(part["fit"], "residual_lag1"), result, theme), "residuals")
@@ -99,7 +89,8 @@ def _sentence(
     if findings:
         first = (lasting or findings)[0]
         lead, reason = said(first)
-        return sentence(first.severity if lasting else None, lead, f"{when(first, end)}.", reason)
+        text = lead if lasting else f"Over since {words.moment(first.until, end)} UTC: {lead}"
+        return sentence(first.severity if lasting else None, text, f"{when(first, end)}.", reason)
     if result.status is Status.REFUSED and part["windows"].is_empty():
         return sentence(Severity.INFO, f"{what} of {focus} cannot be judged", "; ".join(result.notes))
     last = part["windows"].drop_nulls("p99")
@@ -152,94 +143,11 @@ def _targets(state: State) -> html.Nav:
     return html.Nav(picked, className="presets")
 
 
-def _coefficients(frame: "pl.DataFrame", vif: "pl.DataFrame", what: str) -> html.Section:
-    inflation = dict(vif.select("driver", "vif").iter_rows())
-    rows = [
-        (
-            row["term"],
-            _slope(row),
-            _with_interval(words.quantity(row.get("effect"), "s"), row.get("effect_low"), row.get("effect_high"), "s"),
-            words.number(inflation.get(row["term"])),
-        )
-        for row in frame.filter(frame["term"] != "(intercept)").iter_rows(named=True)
-    ]
-    heads = ("driver", "one step more adds", "from its q10 to its q90", "VIF")
-    subtitle = "with 95 % intervals; associated with, not proven to cause; a VIF above 10 means: moves with others"
-    return panel(f"What moves the {what}", subtitle, table(heads, rows, right=(1, 2, 3)), wide=7)
-
-
-def _step(row: dict[str, Any]) -> tuple[str, float]:
-    """Write a slope per step that is readable, as '720 µs per 1 ms'; also return the step in the driver's unit."""
-    size, text = STEPS.get(row["per"] or "", (1.0, f"1 {row['per']}" if row["per"] else ""))
-    value = None if row["estimate"] is None else row["estimate"] * size
-    return words.quantity(value, "s") + (f" per {text}" if text else ""), size
-
-
-def _slope(row: dict[str, Any]) -> html.Div:
-    text, size = _step(row)
-    low, high = (None if row[name] is None else row[name] * size for name in ("ci_low", "ci_high"))
-    return _with_interval(text, low, high, "s")
-
-
-def _with_interval(text: str, low: float | None, high: float | None, unit: str) -> html.Div:
-    if low is None or high is None:
-        return html.Div(text)
-    interval = f"{words.quantity(low, unit)} to {words.quantity(high, unit)}"
-    return html.Div([html.B(text), html.Div(interval, className="subtitle")])
-
-
-def _fit(part: dict[str, "pl.DataFrame"], result: Result, state: State) -> html.Section:
-    """Say in words how far the fit can be trusted, and show refusals as they are."""
-    fit = part["fit"].row(0, named=True) if not part["fit"].is_empty() else {}
-    facts = [html.Li(text) for text in _facts(fit)]
-    toggle = "Hide residuals" if state.residuals else "Show residuals"
-    shown = (
-        []
-        if part["residuals"].is_empty()
-        else [link(toggle, state.href(residuals=not state.residuals), className="button")]
-    )
-    verdict = fit.get("verdict") or ""
-    title = f"How far to trust it: {verdict}" if verdict else "How far to trust it" if fit else "No fit"
-    return panel(title, "", html.Ul(facts, className="facts"), *notes(_own(result, part["windows"])), *shown)
-
-
-def _own(result: Result, windows: "pl.DataFrame") -> list[str]:
-    """Leave out notes on other services; those on one start with its name."""
-    others = set(result.frames["windows"]["service"].drop_nulls()) - set(windows["service"].drop_nulls())
-    return [line for line in result.notes if not any(line.startswith(f"{name or '(none)'}: ") for name in others)]
-
-
-def _facts(fit: dict[str, Any]) -> list[str]:
-    if fit.get("n_tail") is None:
+def _episodes(findings: list[Finding], state: State, result: Result) -> list[html.Section]:
+    if len(findings) < 2:
         return []
-    tau, r1, coverage, lag1 = (fit.get(name) for name in ("tau", "r1", "coverage", "residual_lag1"))
-    method = METHODS.get(fit["method"], str(fit["method"])).capitalize()
-    sizes = f"{words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} of them in the tail"
-    independent = f"they amount to {words.count(fit['n_eff'])} independent windows"
-    facts = [f"{method} at quantile {words.number(tau)} on {sizes}; {independent}."]
-    if r1 is not None:
-        low, high = fit.get("r1_low"), fit.get("r1_high")
-        interval = f" (95 % interval {words.ratio(low)} to {words.ratio(high)})" if low is not None else ""
-        facts.append(f"The drivers explain {words.ratio(r1)} of the quantile's loss, R1{interval}.")
-    if coverage is not None and tau is not None:
-        fair = "well calibrated" if abs(coverage - tau) <= 0.005 else "not calibrated"
-        facts.append(f"{100 * coverage:.2f} % of later requests lie below it, {100 * tau:g} % should: {fair}.")
-    if fit.get("dropped"):
-        reasons = orjson.loads(fit.get("dropped_reasons") or "{}")
-        listed = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-        facts.append(f"{words.plural(fit['dropped'], 'request')} left out: {listed}.")
-    if lag1 is not None:
-        kind = "little" if abs(lag1) < 0.3 else "some"
-        facts.append(f"Residuals have a lag-1 autocorrelation of {lag1:.2f}: {kind} pattern is left.")
-    return facts
-
-
-def _fit_line(frame: "pl.DataFrame") -> str:
-    fit = frame.row(0, named=True) if not frame.is_empty() else {}
-    if fit.get("n_tail") is None:
-        return ""
-    sizes = f"{words.plural(fit['n'] or 0, 'request')}, {words.count(fit['n_tail'])} in the tail"
-    return f"{METHODS.get(fit['method'], fit['method'])} · {sizes} · 95 % intervals"
+    rows = [finding_row(finding, "/latency", state, result.window.end) for finding in findings]
+    return [panel(f"{len(findings)} episodes in this window", "", html.Ul(rows, className="findings"))]
 
 
 def _value(frame: "pl.DataFrame", name: str) -> float | None:
@@ -253,7 +161,7 @@ def _tail(frame: "pl.DataFrame", what: str, state: State) -> list[html.Section]:
     rows = [
         (
             trace_link(row["trace_id"], state),
-            words.instant(row["ts"]),
+            html.Span(words.instant(row["ts"]), className="at"),
             words.seconds(row["value"]),
             words.seconds(row["fitted"]),
             html.Span(_drivers(row["drivers"]), className="drivers"),

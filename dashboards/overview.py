@@ -121,8 +121,11 @@ def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datet
         return sentence(first.severity, lead, since, reason)
     if all(result.status is Status.EMPTY for result in results.values()):
         return sentence(Severity.INFO, "Nothing to judge yet: no data in this window", knows)
-    over = f" {words.plural(len(findings), 'episode')} in this window, over by now." if findings else ""
-    return sentence(None, "Nothing is wrong", f"{knows}{over}")
+    if not findings:
+        return sentence(None, "Nothing is wrong", knows)
+    last = max(findings, key=lambda finding: finding.until or finding.since)
+    over = f"{words.plural(len(findings), 'episode')} in this window, over by now; the last, until "
+    return sentence(None, "Nothing is wrong now", f"{over}{words.moment(last.until, now)} UTC: {said(last)[0]}.", knows)
 
 
 def _knows(results: Mapping[str, Result], now: datetime) -> str:
@@ -135,8 +138,11 @@ def _knows(results: Mapping[str, Result], now: datetime) -> str:
 def _list_title(findings: list[Finding]) -> str:
     lasting = sum(finding.until is None for finding in findings)
     over = len(findings) - lasting
-    parts = [f"{lasting} lasting" if lasting else "", f"{over} over" if over else ""]
-    return f"{words.plural(len(findings), 'finding')}: " + ", ".join(part for part in parts if part)
+    parts = [
+        words.plural(lasting, "finding") if lasting else "",
+        words.plural(over, "episode") + " over" if over else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def _tile(row: Mapping[str, Any], state: State, colours: Colours) -> html.Div:

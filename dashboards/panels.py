@@ -88,7 +88,8 @@ def finding_row(finding: Finding, page: str, state: State, now: datetime) -> htm
     detail = [html.Div(more)] if more else []
     text = html.Div([go(lead, href=href, className="summary"), *detail, html.Div([when(finding, now), *examples])])
     proof = go(["Evidence", icon("chevron")], href=href, className="evidence")
-    return html.Li([severity_mark(finding.severity), text, proof], className="finding")
+    look = "finding" if finding.until is None else "finding over"
+    return html.Li([severity_mark(finding.severity), text, proof], className=look)
 
 
 def evidence(finding: Finding, page: str, state: State) -> str:

@@ -10,6 +10,9 @@ from analytics.result import Severity
 OKABE_ITO = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#F0E442", "#999999")
 """Okabe & Ito's colours, told apart in every form of colour blindness; `Theme.series` swaps yellow on white."""
 
+CLEAR = 6
+"""The first six are given first: yellow (black on white) and grey look like marks of the page itself."""
+
 FONT = "Inter, ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 WORDS = {Severity.CRITICAL: "Critical", Severity.WARNING: "Warning", Severity.INFO: "Info", None: "OK"}
@@ -83,9 +86,9 @@ class Colours:
         """Return the slot of a name, 0 to 7."""
         with self._lock:
             if name not in self._slots:
-                first, size, taken = crc32(name.encode()), len(OKABE_ITO), set(self._slots.values())
-                order = [(first + i) % size for i in range(size)]
-                self._slots[name] = next((slot for slot in order if slot not in taken), order[0])
+                first, taken = crc32(name.encode()), set(self._slots.values())
+                order = [*((first + i) % CLEAR for i in range(CLEAR)), *range(CLEAR, len(OKABE_ITO))]
+                self._slots[name] = next((slot for slot in order if slot not in taken), first % len(OKABE_ITO))
             return self._slots[name]
 
     def of(self, name: str, theme: Theme) -> str:

@@ -42,7 +42,7 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     total = max((line.end_s or line.start_s) for line in lines) or 1e-9
     colours.learn(line.span["service"] or words.MISSING for line in lines)
     head = html.Div([html.Span("span"), _ruler(total), html.Span("time", className="number")], className="span head")
-    bars = [_line(line, total, state, colours) for line in lines]
+    bars = [_line(line, total, state, colours, alone=len(lines) == 1) for line in lines]
     start = words.instant(lines[0].span["ts"])
     subtitle = f"trace {trace_id} · {words.plural(len(lines), 'span')} · starts {start} UTC · critical path in bold"
     title = "Where the time went, span by span"
@@ -73,7 +73,7 @@ def _longest(lines: list[Row]) -> str:
     return f"The longest part of its requests is {name}, {words.seconds(length)}."
 
 
-def _line(line: Row, total: float, state: State, colours: Colours) -> html.Details:
+def _line(line: Row, total: float, state: State, colours: Colours, *, alone: bool) -> html.Details:
     span = line.span
     service = span["service"] or words.MISSING
     colour = colours.of(service, named(state.theme))
@@ -86,7 +86,7 @@ def _line(line: Row, total: float, state: State, colours: Colours) -> html.Detai
     length = "open" if line.end_s is None else words.seconds(line.end_s - line.start_s)
     summary = [label, html.Div(_bar(line, total, colour), className="lane"), html.Span(length, className="number")]
     kind = "span critical" if line.critical else "span"
-    return html.Details([html.Summary(summary, className=kind), _attributes(span)])
+    return html.Details([html.Summary(summary, className=kind), _attributes(span)], open=alone)
 
 
 def _bar(line: Row, total: float, colour: str) -> list[html.Div]:

@@ -125,7 +125,7 @@ FRAMES = {
         Column("method", T, "qr or ols"),
         Column("tau", F, "quantile fitted; below the one asked for where the tail is too thin"),
         Column("n", N, "requests (ols: windows) used", "rows"),
-        Column("n_tail", N, "requests beyond the quantile", "rows"),
+        Column("n_tail", N, "requests beyond the quantile: n (1 - tau)", "rows"),
         Column("n_eff", F, "independent windows they amount to"),
         Column("r1", F, "explained share of the check loss, R1(tau) of Koenker & Machado (ols: R2)", "ratio"),
         Column("r1_low", F, "lower 95 % limit", "ratio"),

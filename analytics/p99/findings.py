@@ -59,17 +59,17 @@ def _finding(group: Group, params: P99Params, trigger: Trigger, episode: Episode
 def _summary(group: Group, params: P99Params, episode: Episode, moved: dict[str, Any] | None) -> str:
     unit = unit_of_target(params.target)
     who = labels(list(group.labels.values()))
-    when = f"since {format_time(episode.since)}"
-    if not episode.lasting:
-        when = f"from {format_time(episode.since)} to {format_time(episode.until)}"
+    since, until = (format_time(at.replace(microsecond=0)) for at in (episode.since, episode.until))
+    when = f"since {since}" if episode.lasting else f"from {since} to {until}"
     text = (
         f"{quantile(params.tau)} {params.target} of {who} reached {quantity(episode.p99, unit)}, "
         f"{episode.p99 / episode.baseline:.3g}x its baseline {quantity(episode.baseline, unit)}, {when}"
     )
     leading = group.model.leading if group.model else None
-    if leading is None:
+    if group.model is None or leading is None:
         return f"{text}; no driver identified"
-    text += f"; associated with {share(leading)}"
+    doubt = "" if group.model.verdict == "ok" else f" ({group.model.verdict})"
+    text += f"; associated with {share(leading)} of the {group.model.r1:.0%} explained{doubt}"
     if moved is not None and moved["moved"] > 0:
         inside, outside = quantity(moved["driver_inside"], ""), quantity(moved["driver_outside"], "")
         text += f"; {moved['driver']} moved most ({outside} outside, {inside} inside)"

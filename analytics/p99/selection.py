@@ -173,7 +173,7 @@ def _separate(
 
 
 def _representative(matrix: Array, y: Array, names: list[str], members: list[int], tau: float) -> int:
-    """Return the member that explains most alone; the first by name where they explain the same to four digits."""
+    """Return the member that explains most alone; the first by name where they explain the same to two digits."""
     if len(members) == 1:
         return members[0]
     base = fit_smallest(y, tau).loss
@@ -182,7 +182,7 @@ def _representative(matrix: Array, y: Array, names: list[str], members: list[int
         design = np.column_stack([np.ones(y.size), matrix[:, i]])
         return 1.0 - fit(design, y, tau).loss / base if base > 0 else 0.0
 
-    return min(members, key=lambda i: (-round(worth(i), 4), names[i]))
+    return min(members, key=lambda i: (-round(worth(i), 2), names[i]))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,14 +14,13 @@ def limit_ranks(
     A lower rank of 0 or an upper rank of n + 1 means that the sample gives no such limit: for P99 the upper one needs
     367 values at 95 %. Exact binomial (David & Nagaraja, Order Statistics, 7.1).
     """
-    from scipy.special import bdtr, bdtrik
+    from scipy.special import bdtrik
 
     tail = (1.0 - confidence) / 2.0
     size = np.asarray(n, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         low = np.nan_to_num(np.ceil(bdtrik(tail, size, q) - 1e-9))
         high = np.nan_to_num(np.ceil(bdtrik(1.0 - tail, size, q) - 1e-9), nan=0.0) + 1.0
-        low = np.where(bdtr(np.maximum(low - 1.0, 0.0), size, q) * (low > 0) > tail, low - 1.0, low)
     return low.astype(np.int64), np.minimum(high, size + 1.0).astype(np.int64)
 
 

@@ -52,7 +52,7 @@ def test_no_array_is_sent_as_a_list_of_numbers(drawn: list[figures.Drawn]) -> No
 def test_the_p99_title_states_the_finding_and_the_subtitle_its_basis() -> None:
     result = p99_result()
     item = figures.p99_timeline(of(result.frames["windows"]), result.findings, result, "P99 TTFT", DARK)
-    assert item.title == "P99 TTFT 412 ms, 2.3× its baseline, since 30 Nov 14:05 UTC"
+    assert item.title == "P99 TTFT 412 ms, 2.29× its baseline, since 30 Nov 14:05 UTC"
     assert "requests" in item.subtitle
     assert "UTC" in item.subtitle
     assert "one point per 5 min" in item.subtitle
@@ -143,3 +143,18 @@ def test_a_service_has_one_colour_on_every_page_and_eight_differ() -> None:
     assert sorted(slots) == list(range(8))
     colours.learn(["another"])
     assert [colours.slot(name) for name in names] == slots
+
+
+def test_a_peak_that_would_hide_the_rest_makes_the_axis_logarithmic_and_says_so() -> None:
+    result = p99_result()
+    frame = of(result.frames["windows"]).with_row_index()
+    peak = frame.with_columns(p99=pl.when(pl.col("index") == 9).then(54.8).otherwise("p99"))
+    axis = figures.p99_timeline(peak, (), result, "P99 TTFT", DARK).figure["layout"]["yaxis"]
+    assert (axis["type"], axis["title"]["text"]) == ("log", "P99 TTFT (s)<br>log scale")
+    calm = figures.p99_timeline(of(result.frames["windows"]), (), result, "P99 TTFT", DARK).figure["layout"]["yaxis"]
+    assert calm["range"][0] == 0
+
+
+def test_the_clear_colours_are_given_first() -> None:
+    colours = Colours()
+    assert {colours.slot(f"s{i}") for i in range(6)} == set(range(6))

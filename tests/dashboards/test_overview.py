@@ -30,8 +30,8 @@ def test_with_no_finding_it_says_that_nothing_is_wrong_and_what_it_looked_at() -
 def test_an_episode_that_is_over_is_no_alarm_but_is_told() -> None:
     over = replace(p99_result(), findings=(finding(until=NOW - timedelta(hours=3)),))
     said = text(overview.headline(Answers(results={"p99": over}), State(), Colours()))
-    assert said.startswith("OK Nothing is wrong")
-    assert "1 episode in this window, over by now" in said
+    assert said.startswith("OK Nothing is wrong now")
+    assert "1 episode in this window, over by now; the last, until 12:00 UTC: P99 ttft_s of chat-api" in said
 
 
 def test_a_refusal_is_told_word_for_word_instead_of_all_clear() -> None:

@@ -1,0 +1,110 @@
+"""What every analysis of the catalog promises, whatever the rows: an answer or a refusal, never a crash."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+from analytics import codec
+from analytics.analysis import Analysis, Params
+from analytics.catalog import load_all
+from analytics.result import Result, Status
+from store.query import MetricQuery, Query
+from store.tables import SPANS
+from store.window import Window
+from tests.analytics.frames_of import METRIC_SCHEMA
+
+WINDOW = Window(datetime(2026, 11, 30, 12, tzinfo=UTC), datetime(2026, 11, 30, 13, tzinfo=UTC))
+AT = datetime(2026, 11, 30, 12, 30)
+ROWS: Mapping[str, Any] = {"text": "x", "int": 7, "id": 7, "float": 0.5, "bool": True, "time": AT, "json": "{}"}
+
+
+def schema(query: Query) -> dict[str, Any]:
+    if isinstance(query, MetricQuery):
+        return dict(METRIC_SCHEMA)
+    stored = SPANS.schema()
+    return {name: stored[name] for name in query.columns} | dict.fromkeys(query.attributes, pl.String())
+
+
+def frame(query: Query, rows: int, value: bool) -> pl.DataFrame:
+    """Rows of a query: all columns given, or all null but the time."""
+    types = schema(query)
+    kinds = {c.name: c.kind for c in SPANS.columns}
+    columns = {}
+    for name, dtype in types.items():
+        example = "x" if dtype == pl.String() else ROWS["float" if name == "value" else kinds.get(name, "text")]
+        columns[name] = [AT if name == "ts" else example if value else None] * rows
+    return pl.DataFrame(columns, schema=types)
+
+
+def answer(analysis: Analysis[Any], params: Params, rows: int, value: bool) -> Result:
+    inputs = {name: frame(query, rows, value) for name, query in analysis.inputs(params).items()}
+    result = analysis.run(inputs, params, WINDOW)
+    assert codec.to_dict(codec.from_json(codec.to_json(result), analysis.frames)) == codec.to_dict(result)
+    return result
+
+
+@pytest.fixture(params=load_all(), ids=lambda analysis: analysis.name)
+def analysis(request: pytest.FixtureRequest) -> Analysis[Any]:
+    found: Analysis[Any] = request.param
+    return found
+
+
+@pytest.fixture(params=[{}, {"by": "none"}, {"by": "model,team"}], ids=["default", "none", "two"])
+def params(request: pytest.FixtureRequest, analysis: Analysis[Any]) -> Params:
+    made: Params = analysis.make_params(request.param)
+    return made
+
+
+def test_no_rows_are_empty_and_say_so(analysis: Analysis[Any], params: Params) -> None:
+    result = answer(analysis, params, 0, value=True)
+    assert result.status is Status.EMPTY
+    assert result.notes
+    assert result.findings == ()
+
+
+def test_one_row_and_rows_of_nulls_are_answered_or_refused_in_words(analysis: Analysis[Any], params: Params) -> None:
+    for rows, value in ((1, True), (1, False), (50, False), (50, True)):
+        result = answer(analysis, params, rows, value)
+        assert result.status is Status.OK or result.notes
+
+
+def test_frames_are_the_declared_ones_after_the_labels(analysis: Analysis[Any], params: Params) -> None:
+    for rows in (0, 1, 50):
+        result = answer(analysis, params, rows, value=True)
+        assert set(result.frames) == set(analysis.frames)
+        for name, columns in analysis.frames.items():
+            declared = {c.name: c.kind.polars() for c in columns}
+            found = dict(result.frames[name].schema)
+            labels = list(found)[: len(found) - len(declared)]
+            assert {name: found[name] for name in declared} == declared
+            assert set(labels) <= set(params.by)
+
+
+def test_samples_are_of_declared_signals_and_findings_of_declared_triggers(
+    analysis: Analysis[Any], params: Params
+) -> None:
+    result = answer(analysis, params, 50, value=True)
+    signals = {signal.name: signal for signal in analysis.signals}
+    assert set(result.samples) <= set(signals)
+    for name, sample in result.samples.items():
+        assert sample.columns[-1] == "value"
+        assert set(sample.columns[:-1]) <= {*signals[name].labels, *params.by}
+    assert {finding.trigger for finding in result.findings} <= {trigger.name for trigger in analysis.triggers}
+
+
+def test_lasting_findings_are_those_whose_trigger_holds(analysis: Analysis[Any], params: Params) -> None:
+    result = answer(analysis, params, 50, value=True)
+    for trigger in analysis.triggers:
+        sample = result.samples.get(trigger.signal.name)
+        holding = 0 if sample is None else sum(trigger.holds(v) for v in sample["value"])
+        assert holding == sum(f.trigger == trigger.name and f.until is None for f in result.findings)
+
+
+def test_metric_names_are_unique_and_runbooks_are_slugs(analysis: Analysis[Any]) -> None:
+    names = [signal.metric for signal in analysis.signals]
+    assert len(set(names)) == len(names)
+    assert all(trigger.signal in analysis.signals for trigger in analysis.triggers)
+    assert all(set(trigger.runbook) <= set("abcdefghijklmnopqrstuvwxyz-") for trigger in analysis.triggers)

@@ -1,0 +1,100 @@
+"""As-of join: what a request could know when it arrived."""
+
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics.drivers import STALE_AFTER, join_metrics, matching, unit_of
+from tests.analytics.frames_of import metric, times
+
+
+def arrivals(seconds: list[float], service: str | list[str] = "llm") -> pl.DataFrame:
+    services = [service] * len(seconds) if isinstance(service, str) else service
+    return pl.DataFrame({"ts": times(seconds), "service": services})
+
+
+def joined(requests: pl.DataFrame, *series: pl.DataFrame) -> list[Any]:
+    return join_metrics(requests, pl.concat(series).sort("ts"), ["m"])["m"].to_list()
+
+
+def test_a_request_sees_the_last_sample_at_or_before_its_arrival() -> None:
+    series = metric("m", times([10, 20, 30]), [1, 2, 3])
+    assert joined(arrivals([9.9, 10, 19.9, 20, 31]), series) == [None, 1, 1, 2, 3]
+
+
+def test_a_null_sample_ends_the_series() -> None:
+    series = metric("m", times([10, 20, 30]), [1, None, 3])
+    assert joined(arrivals([15, 25, 30]), series) == [1, None, 3]
+
+
+def test_a_sample_older_than_the_limit_says_nothing() -> None:
+    limit = STALE_AFTER.total_seconds()
+    series = metric("m", times([0]), [7])
+    assert joined(arrivals([limit, limit + 0.001]), series) == [7, None]
+
+
+@pytest.mark.parametrize(("combine", "value"), [("sum", 30.0), ("mean", 15.0), ("max", 20.0)])
+def test_series_of_one_service_combine_as_they_say(combine: str, value: float) -> None:
+    one = metric("m", times([0, 10]), [10, 10], combine=combine)
+    other = metric("m", times([5]), [20], combine=combine, series_id=2)
+    assert joined(arrivals([2, 7, 12]), one, other) == [10, value, value]
+
+
+def test_a_series_that_ended_leaves_the_sum_to_the_others_and_a_sum_of_none_is_missing() -> None:
+    one = metric("m", times([0, 10]), [10, None])
+    other = metric("m", times([0, 20]), [5, None], series_id=2)
+    assert joined(arrivals([1, 11, 21]), one, other) == [15, 5, None]
+
+
+def test_requests_see_their_own_service_where_services_meet() -> None:
+    requests = arrivals([5, 5, 5], ["a", "b", "c"])
+    series = [metric("m", times([0]), [v], service=s, series_id=v) for v, s in ((1, "a"), (2, "b"))]
+    assert joined(requests, *series) == [1, 2, None]
+
+
+def test_all_requests_see_a_metric_whose_services_meet_none() -> None:
+    assert joined(arrivals([5, 5], ["a", "b"]), metric("m", times([0]), [3], service="dcgm")) == [3, 3]
+
+
+def test_a_metric_without_samples_is_missing_for_all() -> None:
+    frame = join_metrics(arrivals([1, 2]), metric("m", times([]), []), ["m", "other"])
+    assert frame["m"].null_count() == frame["other"].null_count() == 2
+
+
+def test_a_filter_leaves_out_series_that_disagree_and_keeps_those_that_do_not_know_it() -> None:
+    series = [
+        metric("m", times([0]), [i], series_id=i, labels=labels)
+        for i, labels in enumerate(['{"zone": "a"}', '{"zone": "b"}', "{}"])
+    ]
+    kept = matching(pl.concat(series), (("zone", "a"),))
+    assert kept["series_id"].to_list() == [0, 2]
+
+
+def test_units_come_from_the_schema_or_the_metric_name() -> None:
+    assert unit_of("input_tokens") == "tokens"
+    assert unit_of("gpu_pcie_bytes_per_second") == "bytes/s"
+    assert unit_of("kv_cache_usage_ratio") == "ratio"
+    assert unit_of("mystery") == ""
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 2), st.none() | st.integers(0, 9)), max_size=25),
+    st.lists(st.integers(0, 900), min_size=1, max_size=10),
+)
+def test_the_join_is_the_definition_applied_to_every_series(
+    points: list[tuple[int, int, int | None]], asked: list[int]
+) -> None:
+    points = list({(t, s): (t, s, v) for t, s, v in points}.values())
+    asked = sorted(asked)
+    series = pl.concat([metric("m", times([t]), [v], series_id=s) for t, s, v in points] or [metric("m", [], [])])
+    limit = STALE_AFTER // timedelta(seconds=1)
+    expected: list[float | None] = []
+    for at in asked:
+        last = [max((p for p in points if p[1] == s and p[0] <= at), default=None) for s in range(3)]
+        live = [p[2] for p in last if p is not None and p[2] is not None and at - p[0] <= limit]
+        expected.append(sum(live) if live else None)
+    assert join_metrics(arrivals([float(a) for a in asked]), series.sort("ts"), ["m"])["m"].to_list() == expected
