@@ -149,19 +149,25 @@ def hatch(figure: Figure, x: Array, theme: Theme, over: str = "y") -> None:
 def label_ends(
     layout: Figure, lines: Sequence[tuple[str, Array, str]], span: Span, ink: str, place: str = "y", apart: float = 0.07
 ) -> None:
-    """Write each line's name at its last point, moved up where two would touch (`apart`, as a share of the axis).
+    """Write each line's name at its last point, moved apart where two would touch (`apart`, as a share of the axis).
 
     The text is in `ink`, beside a dot in the line's colour: not all colours of lines are readable as text.
     """
-    last = [(name, span.height(float(y[np.isfinite(y)][-1])), c) for name, y, c in lines if np.isfinite(y).any()]
-    floor = -1.0
-    for name, height, colour in sorted(last, key=lambda item: item[1]):
-        floor = max(height, floor + apart)
+    last = [(span.height(float(y[np.isfinite(y)][-1])), name, c) for name, y, c in lines if np.isfinite(y).any()]
+    last.sort()
+    for height, (_, name, colour) in zip(_spread([item[0] for item in last], apart), last, strict=True):
         dotted = f'<span style="color:{colour}">●</span> {name}'
-        note = label(
-            1, floor, dotted, ink, xref="paper", yref=f"{place} domain", yanchor="middle", xanchor="left", xshift=6
-        )
-        layout["annotations"].append(note)
+        at = {"xref": "paper", "yref": f"{place} domain", "xanchor": "left", "yanchor": "middle"}
+        layout["annotations"].append(label(1, height, dotted, ink, xshift=6, **at))
+
+
+def _spread(heights: Sequence[float], apart: float) -> list[float]:
+    """Move rising heights up until they are `apart`, then down again where the last would leave the plot."""
+    risen, floor = [], -1.0
+    for height in heights:
+        floor = max(height, floor + apart)
+        risen.append(floor)
+    return [min(height, 1.0 - apart * left) for left, height in zip(range(len(risen) - 1, -1, -1), risen, strict=True)]
 
 
 def label(x: Any, y: Any, text: str, colour: str, **more: Any) -> Figure:

@@ -57,7 +57,8 @@ def headline(answers: Answers, state: State, _colours: Colours) -> list[Any]:
     findings = ranked([finding for finding, _ in found])
     rows = [finding_row(finding, pages[id(finding)], state, now) for finding in findings]
     listed = [panel(_list_title(findings), "", html.Ul(rows, className="findings"))] if rows else []
-    return [_sentence(findings, results, now), *listed]
+    failed = tuple(failure.what for failure in answers.failures)
+    return [_sentence(findings, results, now, failed), *listed]
 
 
 def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
@@ -108,7 +109,9 @@ def _short(at: str | None) -> str:
     return words.MISSING if at is None else words.instant(parse_time(at))[:-4]
 
 
-def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datetime) -> html.Div:
+def _sentence(
+    findings: list[Finding], results: Mapping[str, Result], now: datetime, failed: tuple[str, ...]
+) -> html.Div:
     lasting = [finding for finding in findings if finding.until is None]
     knows = _knows(results, now)
     if lasting:
@@ -121,6 +124,9 @@ def _sentence(findings: list[Finding], results: Mapping[str, Result], now: datet
         return sentence(first.severity, lead, since, reason)
     if all(result.status is Status.EMPTY for result in results.values()):
         return sentence(Severity.INFO, "Nothing to judge yet: no data in this window", knows)
+    if failed:
+        text = f"Nothing is wrong in what could be judged; {' and '.join(failed)} failed"
+        return sentence(Severity.WARNING, text, knows)
     if not findings:
         return sentence(None, "Nothing is wrong", knows)
     last = max(findings, key=lambda finding: finding.until or finding.since)

@@ -48,10 +48,8 @@ def run_named(reader: Reader, name: str, params: Mapping[str, Any], window: str 
     result = run(reader, analysis, made, chosen)[0]
     if (now - chosen.end).total_seconds() <= STALE_S:
         return result
-    note = (
-        f"The window is the {format_duration(chosen.span)} up to the newest row, "
-        f"{format_time(chosen.end)}; choose another with --since or --window."
-    )
+    span = format_duration(chosen.span)
+    note = f"No window was named: this is the {span} up to the newest row, {format_time(chosen.end)}."
     return replace(result, notes=(*result.notes, note))
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analytics.stats import collinearity
-from analytics.stats.quantile_regression import fit, fit_smallest
+from analytics.p99.separation import listed, separate
+from analytics.stats.collinearity import constant_columns
 from analytics.stats.smoothed import Array
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def select(
     rows, dropped = _complete(group, present)
     varying = [name for name in present if not _constant(rows, name)]
     if constant := [name for name in present if name not in varying]:
-        notes.append(f"{_listed(constant)} left out: constant over the {rows.height} requests")
+        notes.append(f"{listed(constant)} left out: constant over the {rows.height} requests")
     chosen, low = (tau, False) if per_window else _choose_tau(rows.height, tau, tail_rows)
     if chosen is None:
         lowest = min(tau, _LADDER[-1])
@@ -79,8 +79,18 @@ def select(
     if not varying:
         return Selection(rows, chosen, dropped=dropped, notes=tuple(notes), refusal="no driver with values that vary")
     room = round(rows.height if per_window else _tail_rows(rows.height, chosen)) // _TAIL_ROWS_PER_PARAMETER - 1
-    varying = _strongest(rows, varying, max(room, 1), chosen, notes)
-    return _separate(rows, varying, chosen, dropped, notes, low)
+    apart = separate(rows, varying, chosen, max(room, 1))
+    return Selection(
+        rows=rows,
+        tau=chosen,
+        names=apart.names,
+        matrix=apart.matrix,
+        players=apart.players,
+        inflation=apart.inflation,
+        dropped=dropped,
+        notes=(*notes, *apart.notes),
+        low_confidence=low,
+    )
 
 
 def _tail_rows(n: int, tau: float) -> float:
@@ -113,77 +123,4 @@ def _complete(group: "pl.DataFrame", names: Sequence[str]) -> tuple["pl.DataFram
 
 
 def _constant(rows: "pl.DataFrame", name: str) -> bool:
-    return bool(collinearity.constant_columns(rows[name].to_numpy().astype(np.float64)[:, None]))
-
-
-def _strongest(rows: "pl.DataFrame", names: list[str], room: int, tau: float, notes: list[str]) -> list[str]:
-    """Keep the drivers whose values differ most between the tail and the rest, as many as the tail can carry."""
-    if len(names) <= room:
-        return names
-    y = rows["y"].to_numpy()
-    tail = y >= np.quantile(y, tau)
-    strength = {}
-    for name in names:
-        ranks = rows[name].rank("average").to_numpy()
-        strength[name] = abs(float(ranks[tail].mean() - ranks.mean())) / (float(ranks.std()) or 1.0)
-    kept = sorted(names, key=lambda name: -strength[name])[:room]
-    left = [name for name in names if name not in kept]
-    notes.append(f"{_listed(left)} left out: {int(tail.sum())} tail rows carry {room} drivers, 10 for each parameter")
-    return [name for name in names if name in kept]
-
-
-def _separate(
-    rows: "pl.DataFrame",
-    names: list[str],
-    tau: float,
-    dropped: tuple[tuple[str, int], ...],
-    notes: list[str],
-    low: bool,
-) -> Selection:
-    """Group drivers that move together; of an inseparable group only one stands in the design, for all of it."""
-    matrix = rows.select(names).to_numpy().astype(np.float64)
-    inflation = collinearity.variance_inflation(matrix)
-    joint = collinearity.groups(matrix, inflation, collinearity.JOINT_EFFECT)
-    y = rows["y"].to_numpy().astype(np.float64)
-    stands = {_representative(matrix, y, names, members, tau): members for members in joint}
-    for kept, members in stands.items():
-        if len(members) > 1:
-            others = _listed([names[i] for i in members if i != kept])
-            notes.append(
-                f"{collinearity.name_group(names, members)} are not separable (variance inflation above "
-                f"{collinearity.JOINT_EFFECT:g}): {names[kept]} stands for the joint effect, "
-                f"{others} has no slope of its own"
-            )
-    order = sorted(stands)
-    reduced = matrix[:, order]
-    left = collinearity.variance_inflation(reduced)
-    players = []
-    for members in collinearity.groups(reduced, left, collinearity.JOINT_SHARE):
-        everyone = [i for j in members for i in stands[order[j]]]
-        players.append((collinearity.name_group(names, everyone), tuple(members)))
-        if len(members) > 1:
-            notes.append(
-                f"{players[-1][0]} move together (variance inflation above {collinearity.JOINT_SHARE:g}): "
-                "one share for all of them; single slopes are uncertain"
-            )
-    return Selection(
-        rows, tau, tuple(names[i] for i in order), reduced, tuple(players),
-        tuple(zip(names, map(float, inflation), strict=True)), dropped, tuple(notes), low,
-    )  # fmt: skip
-
-
-def _representative(matrix: Array, y: Array, names: list[str], members: list[int], tau: float) -> int:
-    """Return the member that explains most alone; the first by name where they explain the same to two digits."""
-    if len(members) == 1:
-        return members[0]
-    base = fit_smallest(y, tau).loss
-
-    def worth(i: int) -> float:
-        design = np.column_stack([np.ones(y.size), matrix[:, i]])
-        return 1.0 - fit(design, y, tau).loss / base if base > 0 else 0.0
-
-    return min(members, key=lambda i: (-round(worth(i), 2), names[i]))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+    return bool(constant_columns(rows[name].to_numpy().astype(np.float64)[:, None]))

@@ -18,7 +18,7 @@ from analytics.stats.vertex import descend
 DIRECT_ROWS = 5_000
 """Up to here all rows are fitted at once; a subsample would save nothing."""
 _SAMPLE_SHARE, _SAMPLE_MOST = 4, 100_000  # a quarter of the rows, as many as bring 10 million down to a 2 % window
-_CHUNK = 500_000
+_CHUNK = 65_536  # a chunk and its residuals stay in the cache
 _BAND = 6.0  # standard errors of the subsample fit: a row outside changes side with probability 1e-9
 _WIDEN = 2.5
 _ROUNDS = 6
@@ -48,7 +48,7 @@ class QuantileFit:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A design whose columns are centred and scaled on the fly, so that no copy of it is made."""
+    """A design and the change of basis to centred and scaled columns; no scaled copy of it is made."""
 
     design: Array
     y: Array
@@ -64,7 +64,7 @@ class _Rows:
     def chunks(self) -> Iterator[tuple[int, Array, Array]]:
         for start in range(0, self.n, _CHUNK):
             part = slice(start, start + _CHUNK)
-            yield start, self.design[part] @ self.change, self.y[part]
+            yield start, self.design[part], self.y[part]
 
 
 def fit(design: Array, y: Array, tau: float) -> QuantileFit:
@@ -82,17 +82,16 @@ def fit(design: Array, y: Array, tau: float) -> QuantileFit:
     rows = _Rows(design, y, _standardise(design[sample]))
     start = Problem.of(*rows.take(sample), tau)
     beta, width = minimise(start, *starting_point(start), rows_near=10 * p)
-    if n <= DIRECT_ROWS:
-        beta, exact = descend(start, beta)
-    else:
-        beta, exact = _globbed(rows, tau, start, beta, width)
-    return _summary(rows, tau, beta, exact)
+    if n > DIRECT_ROWS:
+        return _globbed(rows, tau, start, beta, width)
+    beta, exact = descend(start, beta)
+    return _checked(rows, tau, beta, exact=exact)[0]
 
 
 def fit_smallest(y: Array, tau: float) -> QuantileFit:
     """Fit of the constant alone: the tau order statistic of y."""
     level = float(np.quantile(y, tau, method="inverted_cdf"))
-    return _summary(_Rows(np.ones((y.size, 1)), y, np.eye(1)), tau, np.array([level]), exact=True)
+    return _checked(_Rows(np.ones((y.size, 1)), y, np.eye(1)), tau, np.array([level]), exact=True)[0]
 
 
 def _sample(n: int) -> NDArray[np.intp]:
@@ -113,7 +112,7 @@ def _standardise(design: Array) -> Array:
     return np.asarray(change)
 
 
-def _globbed(rows: _Rows, tau: float, start: Problem, beta: Array, width: float) -> tuple[Array, bool]:
+def _globbed(rows: _Rows, tau: float, start: Problem, beta: Array, width: float) -> QuantileFit:
     """Fit on the rows near the subsample's fit, the others standing as sums; widen until none has changed side."""
     root = _standard_error_root(start, beta) * _BAND
     for _ in range(_ROUNDS):
@@ -122,11 +121,13 @@ def _globbed(rows: _Rows, tau: float, start: Problem, beta: Array, width: float)
             problem = Problem(*rows.take(window), tau, linear)
             near, _width = minimise(problem, beta, width, rows_near=20 * beta.size)
             found, exact = descend(problem, near)
-            if exact and not _crossed(rows, window, beta, found):
-                return found, True
+            inside = _changed(problem.design, problem.y, beta, found)
+            checked, changed = _checked(rows, tau, found, exact=exact, before=beta)
+            if exact and changed == inside:
+                return checked
         root, width = root * _WIDEN, width * _WIDEN
-    everything = Problem.of(*rows.take(np.arange(rows.n)), tau)
-    return descend(everything, beta)
+    found, exact = descend(Problem.of(*rows.take(np.arange(rows.n)), tau), beta)
+    return _checked(rows, tau, found, exact=exact)[0]
 
 
 def _standard_error_root(sample: Problem, beta: Array) -> Array:
@@ -141,40 +142,44 @@ def _split(rows: _Rows, tau: float, beta: Array, root: Array, least: float) -> t
     """Rows within their band of the fit, and the linear term of those above and below it."""
     near: list[NDArray[np.intp]] = []
     linear = np.zeros(beta.size)
-    for start, scaled, y in rows.chunks():
-        residuals = y - scaled @ beta
-        band = np.sqrt(np.square(scaled @ root).sum(axis=1)) + least
-        within = np.abs(residuals) <= band
+    plane, spread = rows.change @ beta, rows.change @ root
+    for start, design, y in rows.chunks():
+        residuals = y - design @ plane
+        band = design @ spread
+        within = np.abs(residuals) <= np.sqrt(np.einsum("ij,ij->i", band, band)) + least
         near.append(np.flatnonzero(within) + start)
-        linear += scaled.T @ np.where(within, 0.0, (residuals < 0) - tau)
-    return np.concatenate(near), linear
+        linear += ((residuals < 0) - tau) * ~within @ design
+    return np.concatenate(near), rows.change.T @ linear
 
 
-def _crossed(rows: _Rows, window: NDArray[np.intp], before: Array, after: Array) -> bool:
-    """Whether a row outside the window lies on the other side of the new fit than of the old one."""
-    changed = 0
-    for _start, scaled, y in rows.chunks():
-        changed += int(np.count_nonzero((y < scaled @ before) != (y < scaled @ after)))
-    scaled, y = rows.take(window)
-    return changed > int(np.count_nonzero((y < scaled @ before) != (y < scaled @ after)))
+def _changed(design: Array, y: Array, before: Array, after: Array) -> int:
+    """How many rows lie on the other side of the new fit than of the old one."""
+    return int(np.count_nonzero((y < design @ before) != (y < design @ after)))
 
 
-def _summary(rows: _Rows, tau: float, beta: Array, exact: bool) -> QuantileFit:
-    loss, below = 0.0, 0
+def _checked(
+    rows: _Rows, tau: float, beta: Array, *, exact: bool, before: Array | None = None
+) -> tuple[QuantileFit, int]:
+    """Pass over all rows: loss, share below and subgradient of the fit; and the rows on another side than `before`."""
+    loss, below, changed = 0.0, 0, 0
     score, largest = np.zeros(beta.size), np.zeros(beta.size)
-    for _start, scaled, y in rows.chunks():
-        residuals = y - scaled @ beta
+    plane = rows.change @ beta
+    for _start, design, y in rows.chunks():
+        residuals = y - design @ plane
+        if before is not None:
+            changed += int(np.count_nonzero((residuals < 0) != (y < design @ (rows.change @ before))))
         residuals[np.abs(residuals) <= 1e-11 * np.maximum(np.abs(y), np.abs(beta[0]))] = 0.0
         loss += check_loss(residuals, tau)
         below += int(np.count_nonzero(residuals <= 0))
-        score += scaled.T @ np.where(residuals == 0, 0.0, tau - (residuals < 0))
-        largest = np.maximum(largest, np.abs(scaled).max(axis=0))
-    return QuantileFit(
+        score += (tau - (residuals < 0)) * (residuals != 0) @ design
+        largest = np.maximum(largest, np.maximum(design.max(axis=0), -design.min(axis=0)))
+    found = QuantileFit(
         tau=tau,
-        coefficients=rows.change @ beta,
+        coefficients=plane,
         loss=loss,
         n=rows.n,
         below=below / rows.n,
         subgradient=float(np.max(np.abs(score) / np.maximum(largest, 1e-300))),
         exact=exact,
     )
+    return found, changed

@@ -29,7 +29,7 @@ def command(data: Path, no_serve: bool, port: int) -> None:
         results = _analyze(database)
         _report(results)
     if not no_serve:
-        _serve(data, port)
+        _serve(data, port, results)
 
 
 def _load(database: "Database") -> None:
@@ -49,9 +49,8 @@ def _analyze(database: "Database") -> "list[Result]":
 
 def _report(results: "list[Result]") -> None:
     """Print the findings, then the labelled incidents with what matched them."""
-    from sample_data.load import incidents, report
-
     from infractl.render import sentence
+    from sample_data.load import incidents, report
 
     findings = [finding for result in results for finding in result.findings]
     for result in results:
@@ -65,26 +64,23 @@ def _report(results: "list[Result]") -> None:
         click.echo("  " + line)
 
 
-def _serve(data: Path, port: int) -> None:
+def _serve(data: Path, port: int, results: "list[Result]") -> None:
     """Serve with the clock at the end of the sample data, so that they are the present."""
-    from datetime import timedelta
-
+    from analytics.catalog import ANALYSES
     from infractl.commands.serve import announce
-    from infractl.configfile import Telemetry
+    from infractl.configfile import AnalysisSchedule, Telemetry
     from infractl.server.process import Options, serve
-    from store.database import Database
 
-    with Database(data) as database:
-        newest = database.newest()
-    assert newest is not None
-    end = newest + timedelta(microseconds=1)
+    end = results[0].window.end
     options = Options(
         data=data,
         port=port,
         otlp_http_port=None,
         otlp_grpc_port=None,
         telemetry=Telemetry(traces=False),
+        schedules={name: AnalysisSchedule(every="1h") for name in ANALYSES},  # data that do not change
         clock=lambda: end,
+        initial=tuple(results),
     )
     click.echo("\nServing the dashboard over the sample data; Ctrl-C ends it.", err=True)
     serve(options, announce)

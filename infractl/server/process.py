@@ -16,16 +16,17 @@ import click
 import orjson
 import uvicorn
 from a2wsgi import WSGIMiddleware
-from collector.prometheus.scrape import Scraper
-from collector.prometheus.targets import Target
 from opentelemetry.sdk.trace import TracerProvider
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from analytics.catalog import load_all
+from analytics.result import Result
 from collector.otlp import grpc as otlp_grpc
 from collector.otlp import http as otlp_http
 from collector.otlp.content import ContentOptions
+from collector.prometheus.scrape import Scraper
+from collector.prometheus.targets import Target
 from infractl.access import SERVER_FILE
 from infractl.configfile import AnalysisSchedule, Content, Telemetry
 from infractl.exposition import Exposition
@@ -46,7 +47,10 @@ SHUTDOWN_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `serve` was asked to do. A port of 0 takes a free one; None switches that receiver off."""
+    """What `serve` was asked to do. A port of 0 takes a free one; None switches that receiver off.
+
+    `initial` results, if any, are published at the start instead of a first run of their analyses.
+    """
 
     data: Path
     host: str = "127.0.0.1"
@@ -59,6 +63,7 @@ class Options:
     telemetry: Telemetry = field(default_factory=Telemetry)
     schedules: dict[str, AnalysisSchedule] = field(default_factory=dict)
     clock: Clock = utc_now
+    initial: tuple[Result, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class _Process:
         tracer = self.traces.get_tracer("infractl")
         self.scraper = Scraper(options.targets, self.submit)
         self.scheduler = Scheduler(database, _jobs(options), self.exposition, tracer, options.clock)
-        self.source = StoreSource(database, tracer, self.status)
+        self.source = StoreSource(database, tracer, self.status, lambda: self.scheduler.latest)
         self.api = Api(database, self.submit, self.exposition, self.status)
         self.stop = asyncio.Event()
         self._url = ""
@@ -166,10 +171,12 @@ class _Process:
 
 def _jobs(options: Options) -> list[Job]:
     jobs = []
+    known = {result.analysis: result for result in options.initial}
     for analysis in load_all():
         schedule = options.schedules.get(analysis.name, AnalysisSchedule())
         since: timedelta = parse_duration(schedule.since) if schedule.since else analysis.lookback
-        jobs.append(Job(analysis, analysis.make_params(schedule.params), parse_duration(schedule.every), since))
+        every = parse_duration(schedule.every)
+        jobs.append(Job(analysis, analysis.make_params(schedule.params), every, since, known.get(analysis.name)))
     return jobs
 
 

@@ -27,18 +27,24 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One analysis on a schedule."""
+    """One analysis on a schedule. An `initial` result is published at the start instead of a first run."""
 
     analysis: Analysis[Any]
     params: Params
     every: timedelta
     since: timedelta
+    initial: Result | None = None
+
+
+REST = 4
+"""A job rests at least so many times as long as its last run took: analyses take a fifth of a core at most."""
 
 
 class Scheduler:
     """A thread that runs each job when it is due. The latest results are in `latest`."""
 
     def __init__(self, reader: Reader, jobs: list[Job], exposition: Exposition, tracer: Tracer, clock: Clock) -> None:
+        """Prepare the jobs; `clock` says when now is."""
         self._reader, self._jobs, self._exposition = reader, jobs, exposition
         self._tracer, self._clock = tracer, clock
         self._stop = threading.Event()
@@ -51,7 +57,10 @@ class Scheduler:
         return dict(self._latest)
 
     def start(self) -> None:
-        """Begin; every job runs once at once."""
+        """Begin; every job without an initial result runs once at once."""
+        for job in self._jobs:
+            if job.initial is not None:
+                self._publish(job, job.initial, 0.0, 0)
         self._thread.start()
 
     def stop(self) -> None:
@@ -73,16 +82,22 @@ class Scheduler:
                 self._exposition.failed(name)
                 return None
             span.set_attributes({"infractl.rows": rows, "infractl.findings": len(result.findings)})
-        self._exposition.publish(job.analysis, result, utc_now(), perf_counter() - started, rows)
-        self._latest[name] = result
+        self._publish(job, result, perf_counter() - started, rows)
         return result
 
+    def _publish(self, job: Job, result: Result, duration_s: float, rows: int) -> None:
+        self._exposition.publish(job.analysis, result, utc_now(), duration_s, rows)
+        self._latest[job.analysis.name] = result
+
     def _run(self) -> None:
-        due = dict.fromkeys(range(len(self._jobs)), 0.0)
+        now = perf_counter()
+        due = [now if job.initial is None else now + job.every.total_seconds() for job in self._jobs]
         while not self._stop.is_set():
             for index, job in enumerate(self._jobs):
-                if perf_counter() >= due[index] and not self._stop.is_set():
-                    due[index] = perf_counter() + job.every.total_seconds()
+                started = perf_counter()
+                if started >= due[index] and not self._stop.is_set():
                     self.run_once(job)
-            wait = min(due.values(), default=0.0) - perf_counter()
+                    took = perf_counter() - started
+                    due[index] = started + max(job.every.total_seconds(), took * (1 + REST))
+            wait = min(due, default=0.0) - perf_counter()
             self._stop.wait(max(wait, 0.05))

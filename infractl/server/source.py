@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import Tracer
 
-from analytics.result import Result
+from analytics.result import Result, Status
 from infractl.runner import run_named
 from store.database import Database
 from store.tables import SPANS
@@ -17,11 +17,24 @@ if TYPE_CHECKING:
 class StoreSource:
     """Answers the dashboard's questions; each is one span of our own traces."""
 
-    def __init__(self, database: Database, tracer: Tracer, status: Callable[[], Mapping[str, Any]]) -> None:
-        self._database, self._tracer, self._status = database, tracer, status
+    def __init__(
+        self,
+        database: Database,
+        tracer: Tracer,
+        status: Callable[[], Mapping[str, Any]],
+        latest: Callable[[], Mapping[str, Result]],
+    ) -> None:
+        """Read `database`; `latest` are the results of the schedule, which serve again where they fit."""
+        self._database, self._tracer, self._status, self._latest = database, tracer, status, latest
 
     def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
-        """Run an analysis; without a window it ends at the newest row."""
+        """Run an analysis. Without filters and window the schedule's latest answer serves, if it has one.
+
+        Where the schedule found nothing (all rows are older), the window ends at the newest row instead.
+        """
+        scheduled = self._latest().get(analysis)
+        if not params and window is None and scheduled is not None and scheduled.status is not Status.EMPTY:
+            return scheduled
         with self._tracer.start_as_current_span(f"page {analysis}"):
             return run_named(self._database, analysis, params, window)
 

@@ -34,8 +34,8 @@ def frame(query: Query, rows: int, value: bool) -> pl.DataFrame:
     kinds = {c.name: c.kind for c in SPANS.columns}
     columns = {}
     for name, dtype in types.items():
-        example = "x" if dtype == pl.String() else ROWS["float" if name == "value" else kinds.get(name, "text")]
-        columns[name] = [AT if name == "ts" else example if value else None] * rows
+        kind = "text" if dtype == pl.String() else {"value": "float", "series_id": "id"}.get(name) or kinds[name]
+        columns[name] = [AT if name == "ts" else ROWS[kind] if value else None] * rows
     return pl.DataFrame(columns, schema=types)
 
 
@@ -107,4 +107,4 @@ def test_metric_names_are_unique_and_runbooks_are_slugs(analysis: Analysis[Any])
     names = [signal.metric for signal in analysis.signals]
     assert len(set(names)) == len(names)
     assert all(trigger.signal in analysis.signals for trigger in analysis.triggers)
-    assert all(set(trigger.runbook) <= set("abcdefghijklmnopqrstuvwxyz-") for trigger in analysis.triggers)
+    assert all(set(trigger.runbook) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for trigger in analysis.triggers)

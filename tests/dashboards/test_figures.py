@@ -158,3 +158,11 @@ def test_a_peak_that_would_hide_the_rest_makes_the_axis_logarithmic_and_says_so(
 def test_the_clear_colours_are_given_first() -> None:
     colours = Colours()
     assert {colours.slot(f"s{i}") for i in range(6)} == set(range(6))
+
+
+def test_labels_at_the_ends_of_lines_stay_apart_and_inside_the_plot() -> None:
+    item = figures.service_timeline(overview_result().frames["timeline"], overview_result(), lambda _: "#000", DARK)
+    for place in ("y", "y2", "y3"):
+        heights = sorted(n["y"] for n in item.figure["layout"]["annotations"] if n["yref"] == f"{place} domain")
+        assert heights[-1] <= 1
+        assert (np.diff(heights) > 0.18).all()

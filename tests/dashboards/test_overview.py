@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from analytics.result import Severity, Status
 from dashboards import overview
-from dashboards.source import Answers
+from dashboards.source import Answers, Failure
 from dashboards.state import State
 from dashboards.theme import Colours
 from tests.dashboards.reading import figures, links, text
@@ -96,3 +96,10 @@ def test_the_store_says_what_was_refused_and_why() -> None:
 def test_a_store_that_refused_nothing_says_so() -> None:
     answers = Answers(status={**FakeSource().status(), "drops": []})
     assert "Every row that came was stored" in text(overview.store(answers, State(), Colours()))
+
+
+def test_a_failed_analysis_is_never_an_all_clear() -> None:
+    calm = replace(overview_result(), findings=())
+    answers = Answers(results={"overview": calm}, failures=(Failure("p99", "out of memory"),))
+    said = text(overview.headline(answers, State(), Colours()))
+    assert said.startswith("Warning Nothing is wrong in what could be judged; p99 failed")
