@@ -36,7 +36,9 @@ class P99Params(Params):
     )
     tau: float = param(0.99, "quantile to explain")
     method: str = param("qr", "qr: quantile regression on requests; ols: on windowed P99s", choices=("qr", "ols"))
-    tail_rows: int = param(50, "requests beyond tau that slopes need; with fewer, a lower quantile is fitted")
+    tail_rows: int = param(
+        50, "requests beyond tau that slopes want; with fewer, a lower quantile is fitted (named drivers: 10 each do)"
+    )
     bucket: str = param("auto", "width of a window: auto, or a duration such as 1m")
     resamples: int = param(200, "bootstrap resamples for intervals")
     seed: int = param(0, "seed of the bootstrap")

@@ -63,7 +63,8 @@ def select(
     varying = [name for name in present if not _constant(rows, name)]
     if constant := [name for name in present if name not in varying]:
         notes.append(f"{listed(constant)} left out: constant over the {rows.height} requests")
-    chosen, low = (tau, False) if per_window else _choose_tau(rows.height, tau, tail_rows)
+    enough = tail_rows if auto else min(tail_rows, _TAIL_ROWS_PER_PARAMETER * (len(varying) + 1))
+    chosen, low = (tau, False) if per_window else _choose_tau(rows.height, tau, enough, tail_rows)
     if chosen is None:
         lowest = min(tau, _LADDER[-1])
         refusal = (
@@ -97,12 +98,15 @@ def _tail_rows(n: int, tau: float) -> float:
     return round(n * min(tau, 1.0 - tau), 6)
 
 
-def _choose_tau(n: int, tau: float, tail_rows: int) -> tuple[float | None, bool]:
-    """Highest quantile not above tau whose tail carries slopes; True where it does so barely."""
+def _choose_tau(n: int, tau: float, enough: int, wanted: int) -> tuple[float | None, bool]:
+    """Highest quantile not above tau with `enough` tail rows; True where these are fewer than `wanted`.
+
+    Drivers that a person named are fitted at the quantile asked for down to 10 tail rows a parameter.
+    """
     steps = [tau, *(step for step in _LADDER if step < tau)]
     for step in steps:
-        if _tail_rows(n, step) >= tail_rows - 0.5:  # 49.6 rows are 50
-            return step, False
+        if _tail_rows(n, step) >= enough - 0.5:  # 49.6 rows are 50
+            return step, _tail_rows(n, step) < wanted - 0.5
     return (steps[-1], True) if _tail_rows(n, steps[-1]) >= _TAIL_ROWS_LEAST else (None, True)
 
 
