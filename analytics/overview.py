@@ -1,7 +1,6 @@
 """`analyze overview`: requests, errors, latency and tokens per service, and which targets answer."""
 
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from analytics.analysis import Analysis, Inputs, Params, param
@@ -116,5 +115,4 @@ ANALYSIS = Analysis(
     run=run,
     signals=(RATE, ERRORS, ERRORS_LOW, UP),
     triggers=(HIGH_ERRORS, VERY_HIGH_ERRORS, DOWN),
-    lookback=timedelta(hours=1),
 )

@@ -95,7 +95,7 @@ def inputs(params: P99Params) -> "Mapping[str, Query]":
 
 LABELS = ("service", "target")
 LATENCY = Signal("p99_latency", "seconds", "P99 of the latest window; null below 30 requests", LABELS)
-BASELINE = Signal("p99_baseline", "seconds", "median P99 of the earlier windows; null below 5 of them", LABELS)
+BASELINE = Signal("p99_baseline", "seconds", "median P99 of the calm earlier windows; null below 3", LABELS)
 RATIO = Signal("p99_baseline_ratio", "", "lower 95 % limit of the latest window's P99 over the baseline", LABELS)
 SHARE = Signal(
     "p99_driver_share_ratio", "", "share of the explained tail associated with a driver", (*LABELS, "driver")
@@ -149,7 +149,7 @@ FRAMES = {
         Column("p50", F, "median of the target"),
         Column("p99", F, "quantile tau of the target (P99 unless --tau says otherwise)"),
         Column("fitted_p99", F, "the same from the model"),
-        Column("baseline", F, "median p99 of the earlier windows"),
+        Column("baseline", F, "median p99 of the earlier windows that were not above the band"),
         Column("low", F, "lower edge of the expected band: baseline / 1.5"),
         Column("high", F, "upper edge of the expected band: baseline x 1.5"),
         Column("p99_low", F, "lower 95 % confidence limit of p99, from order statistics"),

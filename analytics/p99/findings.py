@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from analytics.drivers import unit_of
 from analytics.p99 import ABOVE, FAR_ABOVE, P99Params
 from analytics.p99.group import Group
 from analytics.p99.report import moved_most
@@ -71,9 +72,15 @@ def _summary(group: Group, params: P99Params, episode: Episode, moved: dict[str,
     doubt = "" if group.model.verdict == "ok" else f" ({group.model.verdict})"
     text += f"; associated with {share(leading)} of the {group.model.r1:.0%} explained{doubt}"
     if moved is not None and moved["moved"] > 0:
-        inside, outside = quantity(moved["driver_inside"], ""), quantity(moved["driver_outside"], "")
+        inside, outside = (quantity(moved[at], _unit(moved["driver"])) for at in ("driver_inside", "driver_outside"))
         text += f"; {moved['driver']} moved most ({outside} outside, {inside} inside)"
     return text
+
+
+def _unit(driver: str) -> str:
+    """Choose the unit to write after a driver's value; a ratio or a count of requests says so by its name."""
+    unit = unit_of(driver)
+    return unit if unit in ("s", "bytes", "bytes/s") else ""
 
 
 def _examples(group: Group, episode: Episode) -> list[str]:

@@ -13,7 +13,7 @@ from analytics.p99.windowed import LEAST_WINDOWS, fit_windows, windowed
 from analytics.p99.windows import by_window
 from store.window import Window, format_duration, parse_duration
 
-MEDIAN_REQUESTS = 100
+MEDIAN_REQUESTS = 50
 """Requests that the median window should hold: of fewer, the P99 is the maximum."""
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 LEAST_REQUESTS = 30
 """Requests in a window whose P99 is compared; below, the P99 is the maximum and even its lower limit says little."""
-LEAST_EARLIER = 5
+LEAST_EARLIER = 3
+"""Earlier windows for a baseline: with three, chance alone exceeds 1.5 hardly more often than with ten (simulated)."""
 BAND = 1.5
 """Expected band around the baseline, the factor of the first trigger."""
 
@@ -56,7 +57,7 @@ def by_window(rows: pl.DataFrame, window: Window, size: timedelta, tau: float) -
     spanned = [*range(oldest, newest - 1, -1), *([0] if newest else [])]
     whole = pl.DataFrame({"bucket": pl.Series(spanned, dtype=table.schema["bucket"])})
     table = whole.join(table, on="bucket", how="left", maintain_order="left").with_columns(pl.col("n").fill_null(0))
-    baseline = _baseline(table["p99"].to_list(), table["n"].to_list())
+    baseline = _baseline(*(table[name].to_list() for name in ("p99", "p99_low", "n")))
     return table.with_columns(pl.Series("baseline", baseline, pl.Float64), bucket_start(window, size)).with_columns(
         (pl.col("baseline") / BAND).alias("low"),
         (pl.col("baseline") * BAND).alias("high"),
@@ -114,13 +115,25 @@ def _at(values: Array, starts: "np.typing.NDArray[np.int64]", sizes: "np.typing.
     return np.asarray(values[starts + below] * (1 - share) + values[starts + above] * share)
 
 
-def _baseline(p99: list[float | None], n: list[int]) -> list[float | None]:
-    """Median of the earlier windows' P99s, null before there are LEAST_EARLIER of them."""
+def _baseline(p99: list[float | None], lowest: list[float | None], n: list[int]) -> list[float | None]:
+    """Median of the earlier windows' P99s, null before there are LEAST_EARLIER of them.
+
+    Windows that were above the band themselves are left out, so that an incident does not become its own baseline;
+    once they are more than half of the earlier ones, they are the new normal and count.
+    """
     earlier: list[float] = []
+    calm: list[float] = []
     found: list[float | None] = []
-    for value, size in zip(p99, n, strict=True):
-        k = len(earlier)
-        found.append((earlier[(k - 1) // 2] + earlier[k // 2]) / 2.0 if k >= LEAST_EARLIER else None)
+    for value, low, size in zip(p99, lowest, n, strict=True):
+        base = _median(calm if 2 * len(calm) >= len(earlier) and len(calm) >= LEAST_EARLIER else earlier)
+        found.append(base)
         if value is not None and size >= LEAST_REQUESTS:
             bisect.insort(earlier, value)
+            if base is None or low is None or low <= BAND * base:
+                bisect.insort(calm, value)
     return found
+
+
+def _median(ordered: list[float]) -> float | None:
+    k = len(ordered)
+    return (ordered[(k - 1) // 2] + ordered[k // 2]) / 2.0 if k >= LEAST_EARLIER else None

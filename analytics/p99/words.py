@@ -17,10 +17,15 @@ def unit_of_target(target: str) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Write 0.2049 s as '205 ms', 20.34 s as '20.3 s', 7 ms as '7 ms'."""
+    """Write 0.2049 s as '205 ms', 20.34 s as '20.3 s', 2.5e11 bytes/s as '250 GB/s'."""
     if unit == "s" and 0 < abs(value) < 1:
         return f"{value * 1000:.3g} ms"
-    return f"{value:.4g} {unit}".strip() if abs(value) >= 1000 else f"{value:.3g} {unit}".strip()
+    short = unit.replace("bytes", "B")
+    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size and unit != "s":
+            scale = 1e3 if prefix == "k" else size
+            return f"{value / scale:.3g} {prefix}{short}".strip()
+    return f"{value:.4g} {short}".strip() if abs(value) >= 1000 else f"{value:.3g} {short}".strip()
 
 
 def share(found: Share) -> str:

@@ -14,6 +14,7 @@ import pytest
 from analytics import codec
 from analytics.catalog import load
 from analytics.p99 import ABOVE, FAR_ABOVE, FRAMES
+from analytics.p99.windows import by_window
 from analytics.result import Result, Status
 from store.errors import UsageError
 from store.query import MetricQuery, SpanQuery
@@ -84,11 +85,45 @@ def test_the_burstgpt_replay_gives_the_published_coefficients(shared: Path) -> N
     assert max(shares(result), key=lambda name: shares(result)[name]) == "requests_waiting"
 
 
-def test_with_forty_tail_rows_a_lower_quantile_is_fitted_and_said(shared: Path) -> None:
+def test_with_forty_tail_rows_automatic_drivers_are_fitted_at_a_lower_quantile_which_is_said(shared: Path) -> None:
     spans, metrics = burstgpt(shared / "data" / "burstgpt_vllm_replay")
-    result = run(spans, metrics, drivers="requests_waiting", by="none")
+    result = run(spans, metrics, by="none")
     assert result.frames["fit"]["tau"][0] == 0.95
     assert "40 of 50 at tau 0.99" in words(result)
+
+
+def test_with_forty_tail_rows_a_named_driver_keeps_its_quantile_and_low_confidence_is_said(shared: Path) -> None:
+    spans, metrics = burstgpt(shared / "data" / "burstgpt_vllm_replay")
+    result = run(spans, metrics, drivers="requests_waiting", by="none")
+    assert result.frames["fit"]["tau"][0] == 0.99
+    assert "low confidence: 40 tail rows" in words(result)
+
+
+def windowed_p99(levels: list[float], each: int = 100) -> pl.DataFrame:
+    """Windows of a minute whose latencies are all of one level."""
+    count = len(levels)
+    rows = pl.DataFrame(
+        {
+            "ts": [
+                datetime(2026, 11, 30) + timedelta(seconds=60 * i + 60 * j / each)
+                for i in range(count)
+                for j in range(each)
+            ],
+            "y": [level for level in levels for _ in range(each)],
+        }
+    )
+    window = Window(datetime(2026, 11, 30, tzinfo=UTC), datetime(2026, 11, 30, tzinfo=UTC) + timedelta(minutes=count))
+    return by_window(rows.with_columns(pl.col("ts").cast(pl.Datetime("us"))), window, timedelta(minutes=1), 0.99)
+
+
+def test_an_incident_does_not_become_its_own_baseline() -> None:
+    table = windowed_p99([1.0] * 10 + [5.0] * 10)
+    assert table["ratio"].to_list() == [None] * 3 + [1.0] * 7 + [5.0] * 10
+
+
+def test_a_level_that_most_windows_have_is_the_new_baseline() -> None:
+    table = windowed_p99([1.0] * 4 + [5.0] * 6)
+    assert table["ratio"].to_list()[4:] == [5.0] * 5 + [1.0]
 
 
 def test_the_burst_of_a_real_engine_is_associated_with_its_queue(shared: Path) -> None:
