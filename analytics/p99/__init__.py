@@ -177,7 +177,7 @@ FRAMES = {
         Column("p99", F, "highest p99 of a window"),
         Column("baseline", F, "baseline at the start"),
         Column("ratio", F, "highest ratio"),
-        Column("driver", T, "driver that moved the fitted quantile most from its mean outside episodes"),
+        Column("driver", T, "driver that moved the quantile most, in a fit on the calm requests and this episode"),
         Column("moved", F, "by how much: coefficient x (mean inside - mean outside)"),
         Column("driver_inside", F, "its mean inside"),
         Column("driver_outside", F, "its mean outside"),

@@ -8,7 +8,7 @@ import polars as pl
 from analytics.drivers import unit_of
 from analytics.p99 import ABOVE, FAR_ABOVE, P99Params
 from analytics.p99.group import Group
-from analytics.p99.report import moved_most
+from analytics.p99.moved import moved_most
 from analytics.p99.windows import BAND, Episode, episodes
 from analytics.p99.words import labels, quantile, quantity, share, unit_of_target
 from analytics.result import Finding, Trigger
@@ -73,7 +73,7 @@ def _summary(group: Group, params: P99Params, episode: Episode, moved: dict[str,
     text += f"; associated with {share(leading)} of the {group.model.r1:.0%} explained{doubt}"
     if moved is not None and moved["moved"] > 0:
         inside, outside = (quantity(moved[at], _unit(moved["driver"])) for at in ("driver_inside", "driver_outside"))
-        text += f"; {moved['driver']} moved most ({outside} outside, {inside} inside)"
+        text += f"; in this episode {moved['driver']} moved it most ({outside} outside, {inside} inside)"
     return text
 
 

@@ -11,7 +11,8 @@ from analytics.drivers import unit_of
 from analytics.p99 import ABOVE, BASELINE, FAR_ABOVE, LATENCY, RATIO, P99Params
 from analytics.p99.group import Group
 from analytics.p99.model import Share
-from analytics.p99.windows import LEAST_REQUESTS, Episode, episodes
+from analytics.p99.moved import moved_most
+from analytics.p99.windows import LEAST_REQUESTS, episodes
 from analytics.p99.words import unit_of_target
 from analytics.result import Signal
 
@@ -113,27 +114,6 @@ def _episodes(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> 
         row |= {"baseline": episode.baseline, "ratio": episode.ratio}
         rows.append(row | (moved_most(group, episode) or {}))
     return rows
-
-
-def moved_most(group: Group, episode: Episode) -> Row | None:
-    """Driver whose mean inside the episode, against its mean outside all of them, moved the fitted quantile most."""
-    if group.model is None:
-        return None
-    ts = pl.col("ts")
-    every = episodes(group.table, ABOVE, group.size)
-    within = pl.any_horizontal([(ts >= e.since) & (ts < e.until) for e in every])
-    names = list(group.selection.names)
-    inside = group.rows.filter((ts >= episode.since) & (ts < episode.until)).select(pl.col(names).mean())
-    outside = group.rows.filter(~within).select(pl.col(names).mean())
-    best: Row | None = None
-    for i, name in enumerate(names):
-        here, there = inside[name][0], outside[name][0]
-        if here is None or there is None:
-            continue
-        moved = float(group.model.coefficients[i + 1]) * (here - there)
-        if best is None or moved > best["moved"]:
-            best = {"driver": name, "moved": moved, "driver_inside": here, "driver_outside": there}
-    return best
 
 
 ROWS: Mapping[str, Callable[[Group, P99Params, Mapping[str, int]], list[Row]]] = {
