@@ -1,6 +1,7 @@
 """How a command reaches the store: the file where it is free, else the server that owns it."""
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from store.database import Database
 
 SERVER_FILE = "server.json"
+PATIENCE_S = 5.0
+"""How long a command waits for another one to let go of the file, or for a starting server to answer."""
 
 
 class Access(Protocol):
@@ -129,7 +132,7 @@ def open_access(directory: Path, server: str | None = None, create: bool = False
     """Open the store of a directory, or the server that owns it, or the server named.
 
     Raises StoreError when there is no store and none shall be created, StoreLockedError naming the owner when that is
-    no server that answers.
+    no server that answers and does not let go within PATIENCE_S.
     """
     if server:
         return RemoteAccess(server)
@@ -140,29 +143,31 @@ def open_access(directory: Path, server: str | None = None, create: bool = False
             f"nothing is stored in {directory}", "infractl import FILE, infractl serve, or name --data DIR"
         )
 
-    try:
-        return LocalAccess(Database(directory))
-    except StoreLockedError:
-        url = _server_of(directory)
-        if url is None:
-            raise
-        remote = RemoteAccess(url)
+    patience = time.monotonic() + PATIENCE_S
+    while True:
         try:
-            remote.status()
-        except SourceError:
-            remote.close()
-            raise _locked_again(directory) from None
-        return remote
+            return LocalAccess(Database(directory))
+        except StoreLockedError:
+            remote = _owner(directory)
+            if remote is not None:
+                return remote
+            if time.monotonic() > patience:
+                raise
+        time.sleep(0.2)
 
 
-def _locked_again(directory: Path) -> InfractlError:
-    from store.database import Database
-
+def _owner(directory: Path) -> RemoteAccess | None:
+    """Return the server that owns the directory, None where the owner is no server that answers."""
+    url = _server_of(directory)
+    if url is None:
+        return None
+    remote = RemoteAccess(url)
     try:
-        Database(directory).close()
-    except InfractlError as error:
-        return error
-    return StoreError(f"{directory} was busy a moment ago", "try again")
+        remote.status()
+    except SourceError:
+        remote.close()
+        return None
+    return remote
 
 
 def _server_of(directory: Path) -> str | None:

@@ -21,7 +21,7 @@ AUTO_WHOLE_ANSWER = ("output_tokens",)
 """Drivers of whole-answer latency only: left out there, output length hides every other driver (science.md 3)."""
 AUTO_METRICS = (
     "requests_waiting", "requests_running", "kv_cache_usage_ratio", "gpu_utilization_ratio",
-    "gpu_pcie_bytes_per_second", "gpu_dram_active_ratio",
+    "gpu_pcie_bytes_per_second", "gpu_dram_active_ratio", "cpu_pressure_ratio",
 )  # fmt: skip
 """Candidates of `--drivers auto`. Parts of the target (queue_s, prefill_s, …) only when named: they explain nothing."""
 

@@ -134,6 +134,7 @@ class _Process:
         self._url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._close_store)
+            (options.data / SERVER_FILE).write_bytes(orjson.dumps({"pid": os.getpid(), "url": self._url}))
             stack.enter_context(main)
             await stack.enter_async_context(_listening(self._main_app(), main))
             http_port = None
@@ -151,7 +152,6 @@ class _Process:
             stack.push_async_callback(_cancel, scraping)
             self.scheduler.start()
             stack.push_async_callback(asyncio.to_thread, self.scheduler.stop)
-            (options.data / SERVER_FILE).write_bytes(orjson.dumps({"pid": os.getpid(), "url": self._url}))
             ready(Address(self._url + options.base_path, http_port, grpc_port))
             await self.stop.wait()
 

@@ -121,6 +121,14 @@ def test_a_locked_file_names_its_owner(stored: Path):
     assert f"in use by process {os.getpid()}" in done.stderr
 
 
+def test_a_command_waits_for_another_to_let_go_of_the_file(stored: Path):
+    import threading
+
+    database = Database(stored / "data")
+    threading.Timer(1.5, database.close).start()
+    assert run("status", "--data", "data", cwd=stored).returncode == 0
+
+
 def test_the_file_and_the_environment_give_defaults(stored: Path):
     (stored / "infractl.yaml").write_text("data: data\nsql:\n  format: csv\n")
     assert run("sql", "SELECT 1 AS x", cwd=stored).stdout == "x\n1\n"

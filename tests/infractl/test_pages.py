@@ -45,7 +45,8 @@ def test_the_demo_prints_findings_and_which_incidents_they_match(demo: tuple[str
 
 def test_the_metrics_of_the_demo_are_published(demo: tuple[str, str]):
     page = httpx.get(demo[0] + "/metrics", trust_env=False).text
-    assert 'infractl_p99_latency_seconds{service="vllm-tiny",target="ttft_s"}' in page
+    assert 'infractl_p99_baseline_seconds{service="vllm-tiny",target="ttft_s"}' in page
+    assert 'infractl_p99_driver_share_ratio{driver="requests_waiting",service="chat-api",target="ttft_s"}' in page
     assert 'infractl_analysis_last_success_timestamp_seconds{analysis="overview"}' in page
 
 

@@ -118,7 +118,7 @@ def test_identity_times_and_links_are_kept() -> None:
         {"x": [1, {"y": b"\x00"}]}, kind=3, parent_span_id=SPAN_ID, events=[make_event("e", 7, a=1)], links=[link]
     )
     assert (row["trace_id"], row["span_id"], row["parent_span_id"]) == ("0" * 31 + "1", "0" * 15 + "2", "0" * 15 + "2")
-    assert row["ts"] == datetime(1970, 1, 1) + timedelta(microseconds=START_NS // 1000)  # noqa: DTZ001
+    assert row["ts"] == datetime(1970, 1, 1) + timedelta(microseconds=START_NS // 1000)
     assert (row["duration_s"], row["kind"], row["status"], row["scope"], row["quality"]) == (
         1.0,
         "client",
