@@ -111,16 +111,32 @@ def line(x: Array, y: Array, name: str, colour: str, hover: str, **more: Any) ->
     }
 
 
-def band(x: Array, low: Array, high: Array, theme: Theme) -> list[Figure]:
-    """Return a lower edge without ink and an upper edge filled down to it, thinned at the same points."""
+def band(x: Array, low: Array, high: Array, theme: Theme) -> Figure:
+    """Return the area between two edges: one polygon for each stretch in which both are known."""
     at, upper = broken(x, high)
     _, lower = broken(x, low)
-    keep = np.linspace(0, at.size - 1, min(at.size, POINTS)).astype(np.int64) if at.size else np.array([], np.int64)
-    common = {"type": "scatter", "mode": "lines", "x": typed(at[keep]), "line": {"width": 0}, "hoverinfo": "skip"}
-    return [
-        {**common, "y": typed(lower[keep]), "name": "band from"},
-        {**common, "y": typed(upper[keep]), "name": "band to", "fill": "tonexty", "fillcolor": theme.band},
-    ]
+    keep = (
+        np.linspace(0, at.size - 1, min(at.size, POINTS // 2 - 1)).astype(np.int64)
+        if at.size
+        else np.array([], np.int64)
+    )
+    at, lower, upper = at[keep], lower[keep], upper[keep]
+    known = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
+    stretches = [s for s in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1) if s.size]
+    xs = [np.concatenate([at[s], at[s[::-1]], [np.nan]]) for s in stretches]
+    ys = [np.concatenate([lower[s], upper[s[::-1]], [np.nan]]) for s in stretches]
+    empty = np.array([], np.float64)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": typed(np.concatenate(xs) if xs else empty),
+        "y": typed(np.concatenate(ys) if ys else empty),
+        "name": "band",
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillcolor": theme.band,
+        "hoverinfo": "skip",
+    }
 
 
 def hatch(figure: Figure, x: Array, theme: Theme, over: str = "y") -> None:

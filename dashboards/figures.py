@@ -56,7 +56,7 @@ def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Res
     hover = f"%{{y:.4~g}} {scale.unit}"
     figure: Figure = {
         "data": [
-            *band(x, low * scale.factor, high * scale.factor, theme),
+            band(x, low * scale.factor, high * scale.factor, theme),
             line(x, p50 * scale.factor, "P50", theme.quiet, hover, line={"width": 1.2, "dash": "dot"}),
             line(x, p99 * scale.factor, "P99", theme.accent, hover),
             _outside(x, p99, low, high, scale, theme),

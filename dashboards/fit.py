@@ -100,7 +100,7 @@ def _facts(fit: dict[str, Any]) -> list[str]:
         interval = f" (95 % interval {words.ratio(low)} to {words.ratio(high)})" if low is not None else ""
         facts.append(f"The drivers explain {words.ratio(r1)} of the quantile's loss, R1{interval}.")
     if coverage is not None and tau is not None:
-        fair = "well calibrated" if abs(coverage - tau) <= 0.005 else "not calibrated"
+        fair = "not calibrated" if "not calibrated" in str(fit.get("verdict")) else "calibrated"
         facts.append(f"{100 * coverage:.2f} % of later requests lie below it, {100 * tau:g} % should: {fair}.")
     if fit.get("dropped"):
         reasons = orjson.loads(fit.get("dropped_reasons") or "{}")

@@ -64,14 +64,15 @@ def _panels(
     part: dict[str, "pl.DataFrame"], findings: list[Finding], result: Result, what: str, state: State
 ) -> list[Any]:
     theme = named(state.theme)
+    fitted = _at_fitted_quantile(what, part["fit"])
     shown = []
     if not part["windows"].is_empty():
         shown.append(figure(p99_timeline(part["windows"], findings, result, what, theme), "p99"))
     if not part["contributions"].is_empty():
         shown.append(
-            figure(contribution_bars(part["contributions"], basis(part["fit"]), what, theme), "contributions", 5)
+            figure(contribution_bars(part["contributions"], basis(part["fit"]), fitted, theme), "contributions", 5)
         )
-    shown += [coefficients(part, what)] if not part["coefficients"].is_empty() else []
+    shown += [coefficients(part, fitted)] if not part["coefficients"].is_empty() else []
     shown += _episodes(findings, state, result)
     shown.append(trust(part, result, state))
     if state.residuals and not part["residuals"].is_empty():
@@ -152,6 +153,12 @@ def _episodes(findings: list[Finding], state: State, result: Result) -> list[htm
 
 def _value(frame: "pl.DataFrame", name: str) -> float | None:
     return None if frame.is_empty() else frame[name][0]
+
+
+def _at_fitted_quantile(what: str, fit: "pl.DataFrame") -> str:
+    """Name the quantile that was fitted, which is lower than P99 where the tail is too thin."""
+    tau = _value(fit, "tau")
+    return what if tau is None else what.replace("P99", f"P{100 * tau:g}", 1)
 
 
 def _tail(frame: "pl.DataFrame", what: str, state: State) -> list[html.Section]:

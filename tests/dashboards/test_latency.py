@@ -39,7 +39,7 @@ def test_coefficients_have_unit_interval_and_effect() -> None:
 def test_the_fit_is_told_in_words() -> None:
     said = text(body())
     assert "Quantile regression at quantile 0.99 on 48,211 requests, 482 of them in the tail" in said
-    assert "98.97 % of later requests lie below it, 99 % should: well calibrated" in said
+    assert "98.97 % of later requests lie below it, 99 % should: calibrated" in said
 
 
 def test_residuals_are_behind_a_toggle() -> None:
