@@ -89,7 +89,7 @@ class RemoteAccess:
 
     def append(self, batches: Sequence[Batch]) -> list[Receipt]:
         """Send the batches; the server stores them in one transaction."""
-        answer = self._ask("POST", "/api/v1/append", content=wire.pack(batches))
+        answer = self._ask("POST", "/api/v1/append", wire.MEDIA_TYPE, content=wire.pack(batches))
         return wire.receipts(answer)
 
     def analyze(self, name: str, params: Mapping[str, Any], window: str | None) -> "Result":
@@ -116,11 +116,11 @@ class RemoteAccess:
         """Close the connection."""
         self._http.close()
 
-    def _ask(self, method: str, path: str, **more: Any) -> bytes:
+    def _ask(self, method: str, path: str, media_type: str = "application/json", **more: Any) -> bytes:
         import httpx
 
         try:
-            answer = self._http.request(method, path, **more)
+            answer = self._http.request(method, path, headers={"Content-Type": media_type}, **more)
         except httpx.HTTPError as error:
             raise SourceError(f"{self.url} does not answer: {error}", "is infractl serve running there?") from error
         if answer.is_success:

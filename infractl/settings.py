@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from infractl.commands.catalog import COMMANDS
-from infractl.configfile import DEFAULT_FILE, AnalysisSchedule, ConfigFile, Content, Telemetry, load, nearest
+from infractl.configfile import DEFAULT_FILE, AnalysisSchedule, ConfigFile, Content, Telemetry, dotted, load, nearest
 from store.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,40 +94,52 @@ def check_top_level(config: ConfigFile) -> None:
             raise ConfigError(f"{config.where(key)}: unknown key {key!r}", nearest(key, known))
 
 
-def command_defaults(config: ConfigFile, command: click.Command, name: str) -> dict[str, Any]:
-    """Options of one command as the file gives them; an unknown one is refused, naming the nearest."""
-    section = config.values.get(name) or {}
-    if not isinstance(section, dict):
-        fact = f"{config.where(name)}: {name} must be a mapping of its options"
-        raise ConfigError(fact, f"see infractl {name} --help")
-    children = command.commands if isinstance(command, click.Group) else {}
-    known = {p.name: p for p in command.params if isinstance(p, click.Option) and p.name not in ("config", "help")}
-    for key in section:
-        if key.replace("-", "_") not in known and key not in children:
-            names = [str(n) for n in known] + list(children)
-            raise ConfigError(f"{config.where(name, key)}: unknown key '{name}.{key}'", nearest(key, names))
-    globals_ = {key: config.values[key] for key in GLOBAL_KEYS if key in config.values}
-    return {**globals_, **{key.replace("-", "_"): value for key, value in section.items()}}
+def command_defaults(config: ConfigFile, command: click.Command, path: tuple[str, ...]) -> dict[str, Any]:
+    """Options of a command (and of its subcommands below it) as the file gives them at `path`.
+
+    An unknown key is refused, naming the nearest.
+    """
+    section: Any = config.values
+    for name in path:
+        section = (section or {}).get(name)
+    if section is not None and not isinstance(section, dict):
+        fact = f"{config.where(*path)}: {dotted(path)} must be a mapping of its options"
+        raise ConfigError(fact, f"see infractl {' '.join(path)} --help")
+    found: dict[str, Any] = {key: config.values[key] for key in GLOBAL_KEYS if key in config.values}
+    options = {p.name for p in command.params if isinstance(p, click.Option)} - {"config", "help", None}
+    context = click.Context(command)
+    children = command.list_commands(context) if isinstance(command, click.Group) else []
+    for key, value in (section or {}).items():
+        if key in children and isinstance(command, click.Group):
+            child = command.get_command(context, key)
+            assert child is not None
+            found[key] = command_defaults(config, child, (*path, key))
+        elif key.replace("-", "_") in options:
+            found[key.replace("-", "_")] = value
+        else:
+            known = [*(str(name) for name in options), *children]
+            raise ConfigError(f"{config.where(*path, key)}: unknown key '{dotted((*path, key))}'", nearest(key, known))
+    return found
 
 
 def _apply(ctx: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
-    """Load the file and make it the defaults of the command being parsed."""
+    """Load the file (once for a command and its subcommand) and make it the defaults of the command being parsed."""
     del option
     path = value or Path(DEFAULT_FILE)
-    if value is None and not path.is_file():
-        return None
-    config = load(path)
-    check_top_level(config)
-    ctx.meta["infractl.config"] = config
-    names = [c.info_name or "" for c in _chain(ctx)][1:]
-    merged: dict[str, Any] = {}
-    if names and names[0] in COMMANDS:
-        top = _chain(ctx)[1].command
-        merged = command_defaults(config, top, names[0])
-        for name in names[1:]:
-            merged = {**merged, **(merged.get(name) or {})}
-    ctx.default_map = merged
-    return path
+    config: ConfigFile | None = ctx.meta.get("infractl.config")
+    if value is not None or config is None:
+        if value is None and not path.is_file():
+            return None
+        config = load(path)
+        check_top_level(config)
+        ctx.meta["infractl.config"] = config
+    chain = _chain(ctx)[1:]
+    if chain and chain[0].info_name in COMMANDS:
+        merged = command_defaults(config, chain[0].command, (chain[0].info_name,))
+        for inner in chain[1:]:
+            merged = {**merged, **(merged.get(inner.info_name or "") or {})}
+        ctx.default_map = merged
+    return config.path
 
 
 def _chain(ctx: click.Context) -> list[click.Context]:

@@ -10,6 +10,8 @@ from store.batch import Batch, Receipt
 from store.errors import UsageError
 from store.tables import BY_NAME
 
+MEDIA_TYPE = "application/vnd.msgpack"
+
 
 def pack(batches: Sequence[Batch]) -> bytes:
     """Encode batches; `unpack` gives equal ones."""

@@ -55,7 +55,7 @@ def _check(config: ConfigFile) -> None:
 
     check_top_level(config)
     for name, made in _commands().items():
-        command_defaults(config, made, name)
+        command_defaults(config, made, (name,))
     scrape_targets(config)
     content(config)
     telemetry(config)

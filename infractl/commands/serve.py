@@ -19,9 +19,12 @@ from store.errors import UsageError
 @click.option("--base-path", default="/", show_default=True, help="Path the dashboard is served under, e.g. /infra/.")
 def command(data: Path, base_path: str, **ports: Any) -> None:
     """Collect, store, analyse, alert and show, in one process."""
+    import logging
+
     from infractl.server.process import Options, serve
     from infractl.sources import scrape_targets
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     config = current_config()
     options = Options(
         data=data,

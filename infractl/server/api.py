@@ -94,6 +94,7 @@ class Api:
 
     async def sql(self, request: Request) -> Response:
         """Run one SELECT; the rows come as an Arrow stream."""
+        _require(request, "application/json")
         try:
             asked = msgspec.json.decode(await request.body(), type=SqlRequest)
         except msgspec.DecodeError as error:
@@ -103,6 +104,7 @@ class Api:
 
     async def append(self, request: Request) -> Response:
         """Store batches that a command decoded; answered after COMMIT."""
+        _require(request, wire.MEDIA_TYPE)
         batches = wire.unpack(await request.body())
         receipts = await run_in_threadpool(self._database.append, batches)
         return Response(wire.pack_receipts(receipts), media_type="application/json")
@@ -115,6 +117,12 @@ class Api:
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
         return bytes(sink.getvalue())
+
+
+def _require(request: Request, media_type: str) -> None:
+    """Refuse another content type: a web page may send a plain form to 127.0.0.1, but not this without our consent."""
+    if request.headers.get("content-type", "").partition(";")[0] != media_type:
+        raise UsageError(f"{request.url.path} takes {media_type}", "set the header Content-Type")
 
 
 def _told(handler: Handler) -> Handler:

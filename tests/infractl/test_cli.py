@@ -135,6 +135,21 @@ def test_the_file_and_the_environment_give_defaults(stored: Path):
     assert run("sql", "SELECT 1 AS x", cwd=stored, INFRACTL_SQL_FORMAT="json").stdout == '[{"x":1}]\n'
 
 
+def test_the_file_sets_parameters_of_one_analysis(stored: Path):
+    (stored / "infractl.yaml").write_text(
+        "data: data\nanalyze:\n  format: json\n  p99: {tau: 0.9, where: [service=chat]}\n"
+    )
+    assert run("config", "validate", cwd=stored).returncode == 0
+    done = run("analyze", "p99", cwd=stored)
+    assert orjson.loads(done.stdout)["params"]["tau"] == 0.9
+    assert orjson.loads(done.stdout)["params"]["where"] == [["service", "chat"]]
+    (stored / "infractl.yaml").write_text("data: data\nanalyze:\n  p99: {tua: 0.9}\n")
+    done = run("analyze", "p99", cwd=stored)
+    assert done.returncode == 2
+    assert "line 3: unknown key 'analyze.p99.tua'" in done.stderr
+    assert "did you mean tau?" in done.stderr
+
+
 def test_config_init_validate_show(tmp_path: Path):
     assert run("config", "init", cwd=tmp_path).returncode == 0
     assert run("config", "init", cwd=tmp_path).returncode == 2

@@ -180,6 +180,13 @@ def test_malformed_protobuf_is_a_400_and_stores_nothing(served: Served):
     assert served.sql("SELECT count(*) n FROM spans WHERE service != 'infractl'") == before
 
 
+def test_a_form_of_a_web_page_is_no_request_to_the_api(served: Served):
+    for path in ("/api/v1/sql", "/api/v1/append"):
+        answer = httpx.post(served.url + path, content=b"x", headers={"Content-Type": "text/plain"}, trust_env=False)
+        assert answer.status_code == 400
+        assert "takes application/" in answer.json()["error"]
+
+
 def otlp_body(first: int, count: int) -> bytes:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
