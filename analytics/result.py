@@ -1,6 +1,6 @@
 """What an analysis says: signals, triggers, findings and the Result that carries them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -91,6 +91,22 @@ class Finding:
     summary: str
     until: datetime | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """Order findings: those that last first, then the worst, then the newest."""
+    return sorted(findings, key=lambda f: (f.until is None, f.severity.rank, f.since), reverse=True)
+
+
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """Rank findings of one analysis and keep, of those that last for the same labels, the worst.
+
+    A signal beyond its second bound is beyond its first too; a person wants to read that once.
+    """
+    kept: dict[object, Finding] = {}
+    for finding in ranked(findings):
+        kept.setdefault(tuple(sorted(finding.labels.items())) if finding.until is None else id(finding), finding)
+    return list(kept.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from dash import html
 
-from analytics.result import Finding, Result, Severity, Status
+from analytics.result import Finding, Result, Severity, Status, distinct, ranked
 from dashboards import words
 from dashboards.figures import contribution_bars, p99_timeline, residual_plot
 from dashboards.fit import basis, coefficients, trust
 from dashboards.panels import (
-    distinct,
     empty,
     figure,
     finding_row,
     link,
     panel,
-    ranked,
     said,
     sentence,
     table,

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from dash import html
 
-from analytics.result import Finding, Result, Severity, Status
+from analytics.result import Finding, Result, Severity, Status, distinct, ranked
 from dashboards import words
 from dashboards.figures import DIRECT_LABELS, service_timeline
 from dashboards.panels import (
-    distinct,
     empty,
     figure,
     finding_row,
@@ -18,7 +17,6 @@ from dashboards.panels import (
     link,
     notes,
     panel,
-    ranked,
     said,
     sentence,
     severity_mark,

@@ -111,19 +111,6 @@ def said(finding: Finding) -> tuple[str, str]:
     return lead, more[:1].upper() + more[1:] + ("." if more else "")
 
 
-def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """Order findings: those that last first, then the worst, then the newest."""
-    return sorted(findings, key=lambda f: (f.until is None, f.severity.rank, f.since), reverse=True)
-
-
-def distinct(findings: Sequence[Finding]) -> list[Finding]:
-    """Keep, of an analysis' findings that last for the same labels, the worst: both bounds of a signal are crossed."""
-    kept: dict[object, Finding] = {}
-    for finding in ranked(findings):
-        kept.setdefault(tuple(sorted(finding.labels.items())) if finding.until is None else id(finding), finding)
-    return list(kept.values())
-
-
 def notes(lines: Sequence[str]) -> list[html.Ul]:
     """Return refusals and caveats of an analysis, word for word."""
     return [html.Ul([html.Li([icon("info"), line]) for line in lines], className="notes")] if lines else []

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from analytics.codec import rows, to_json
-from analytics.result import Finding, Result
+from analytics.result import Finding, Result, distinct
 from store.window import format_time
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _align(frame: "pl.DataFrame") -> tuple[str, ...] | None:
 def _text(result: Result, style: str, markdown: bool) -> str:
     head = "## " if markdown else ""
     lines = [f"{head}{result.analysis}: {result.status}, {result.window}", ""]
-    lines += [("- " if markdown else "") + sentence(finding) for finding in result.findings]
+    lines += [("- " if markdown else "") + sentence(finding) for finding in distinct(result.findings)]
     if not result.findings and result.status == "ok":
         lines.append("No findings.")
     for name, frame in result.frames.items():
@@ -108,7 +108,9 @@ def _html(result: Result) -> str:
     from html import escape
 
     title = f"{result.analysis}: {result.status}, {result.window}"
-    items = [f"<li>{escape(sentence(finding))}</li>" for finding in result.findings] or ["<li>No findings.</li>"]
+    items = [f"<li>{escape(sentence(finding))}</li>" for finding in distinct(result.findings)] or [
+        "<li>No findings.</li>"
+    ]
     parts = [f"<h1>{escape(title)}</h1>", "<ul>", *items, "</ul>"]
     for name, frame in result.frames.items():
         if name not in _CHART_FRAMES and frame.height:

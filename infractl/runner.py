@@ -41,7 +41,7 @@ def run_named(reader: Reader, name: str, params: Mapping[str, Any], window: str 
     """
     analysis = load(name)
     made = analysis.make_params(params)
-    now = datetime.now(UTC)
+    now = datetime.now(UTC).replace(microsecond=0)  # so that the times of buckets read well
     if window is not None:
         return run(reader, analysis, made, Window.parse(window, now))[0]
     chosen = newest_window(reader, analysis, now)

@@ -49,13 +49,14 @@ def _analyze(database: "Database") -> "list[Result]":
 
 def _report(results: "list[Result]") -> None:
     """Print the findings, then the labelled incidents with what matched them."""
+    from analytics.result import distinct
     from infractl.render import sentence
     from sample_data.load import incidents, report
 
     findings = [finding for result in results for finding in result.findings]
     for result in results:
         click.echo(f"\n{result.analysis} ({result.window})")
-        for finding in result.findings:
+        for finding in distinct(result.findings):
             click.echo("  " + sentence(finding))
         if not result.findings:
             click.echo("  no findings")

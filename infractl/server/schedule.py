@@ -21,8 +21,8 @@ Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """Return the present."""
-    return datetime.now(UTC)
+    """Return the present, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Scheduler:
         return result
 
     def _publish(self, job: Job, result: Result, duration_s: float, rows: int) -> None:
-        self._exposition.publish(job.analysis, result, utc_now(), duration_s, rows)
+        self._exposition.publish(job.analysis, result, datetime.now(UTC), duration_s, rows)
         self._latest[job.analysis.name] = result
 
     def _run(self) -> None:

@@ -40,7 +40,7 @@ class Visit:
         self.page.wait_for_function("() => !document.querySelector('.grid .skeleton')")
         self.page.wait_for_function(
             "() => [...document.querySelectorAll('.dash-graph')]"
-            ".every(g => g.querySelector('.main-svg .plot path, .main-svg .point'))"
+            ".every(g => g.querySelector('.main-svg .js-line, .main-svg .point'))"
         )
 
     def picture(self, to: Path) -> None:
