@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from collector.otlp.content import MAX_VALUE_BYTES
 from store.errors import ConfigError
 
 DEFAULT_FILE = "infractl.yaml"
@@ -17,7 +18,7 @@ class Content(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What of prompts and completions is kept."""
 
     store: bool = False
-    max_value_bytes: int = 4096
+    max_value_bytes: int = MAX_VALUE_BYTES
 
 
 class Telemetry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -63,6 +63,8 @@ def grid(frame: "pl.DataFrame", style: str) -> str:
     from tabulate import tabulate
 
     body = [[cell(value) for value in row] for row in frame.iter_rows()]
+    if style == "pipe":
+        body = [[text.replace("|", "\\|") for text in row] for row in body]
     return tabulate(body, headers=frame.columns, tablefmt=style, disable_numparse=True, colalign=_align(frame))
 
 

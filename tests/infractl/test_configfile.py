@@ -72,6 +72,16 @@ def test_an_unknown_analysis_names_the_nearest(tmp_path: Path):
     assert caught.value.hint == "did you mean p99?"
 
 
+def test_the_example_file_states_the_defaults():
+    import yaml
+
+    example = Path(settings.__file__).with_name("infractl.example.yaml")
+    values = yaml.safe_load(example.read_text())
+    assert settings.content(load(example)) == settings.Content()
+    assert settings.telemetry(load(example)) == settings.Telemetry()
+    assert values["data"] == str(settings.DEFAULT_DATA)
+
+
 def test_targets_are_pasted_from_prometheus(tmp_path: Path):
     text = """
 scrape_configs:

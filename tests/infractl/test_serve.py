@@ -151,6 +151,36 @@ def test_its_own_work_is_traced_into_its_own_store(served: Served):
     assert {"name": "analysis overview", "operation": None} in rows
 
 
+def test_its_own_traces_go_to_an_endpoint_when_one_is_given(tmp_path: Path):
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from threading import Thread
+
+    from collector.otlp.decode import decode_protobuf
+
+    names: set[str] = set()
+
+    class Sink(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            batch = decode_protobuf(self.rfile.read(int(self.headers["Content-Length"])))
+            names.update(batch.frames["spans"]["name"])
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    sink = HTTPServer(("127.0.0.1", 0), Sink)
+    Thread(target=sink.serve_forever, daemon=True).start()
+    config = f"telemetry: {{endpoint: 'http://127.0.0.1:{sink.server_port}/v1/traces'}}\n"
+    try:
+        with serving(tmp_path, config) as running:
+            wait_for(lambda: {"analysis overview", "analysis p99"} <= names)
+            assert running.sql("SELECT count(*) n FROM spans") == [{"n": 0}]
+    finally:
+        sink.shutdown()
+
+
 def test_a_second_server_on_the_same_data_or_port_is_refused(served: Served, tmp_path: Path):
     def refused(*args: str) -> tuple[int, str]:
         done = subprocess.run(
