@@ -39,7 +39,7 @@ def status_text(status: Mapping[str, Any]) -> str:
     lines = [f"data    {status['data']}  {status['size_bytes'] / 1e6:.1f} MB", f"lock    {owner}"]
     lines += [f"rows    {name}: {n}" for name, n in status["tables"].items()]
     lines += [f"time    {n}: {w['start']} – {w['end']}" for n, w in status["extent"].items() if w]
-    for title in ("targets", "sources", "drops"):
+    for title in ("targets", "receivers", "sources", "drops"):
         if status.get(title):
             frame = pl.DataFrame(status[title], infer_schema_length=None)
             lines += ["", "rows refused" if title == "drops" else title, grid(frame, "simple")]

@@ -33,12 +33,19 @@ REFUSED = OwnMetric(
 )
 INGESTED = OwnMetric("infractl_ingest_rows_total", "counter", "Rows committed", ("source", "table"))
 DROPPED = OwnMetric("infractl_ingest_dropped_rows_total", "counter", "Rows refused, by reason", ("source", "reason"))
+RECEIVED = OwnMetric(
+    "infractl_otlp_requests_total",
+    "counter",
+    "OTLP requests by outcome: stored, partial, empty, or why nothing was stored",
+    ("protocol", "outcome"),
+)
 QUEUE = OwnMetric("infractl_queue_rows", "gauge", "Rows waiting to be committed")
 QUEUE_LIMIT = OwnMetric("infractl_queue_limit_rows", "gauge", "Rows the queue holds before senders are told to wait")
 BUILD = OwnMetric("infractl_build_info", "gauge", "Always 1; the version is in the labels", ("version", "python"))
 
 METRICS = (
-    LAST_SUCCESS, DURATION, INPUT_ROWS, FAILURES, FINDINGS, REFUSED, INGESTED, DROPPED, QUEUE, QUEUE_LIMIT, BUILD,
+    LAST_SUCCESS, DURATION, INPUT_ROWS, FAILURES, FINDINGS, REFUSED, INGESTED, DROPPED, RECEIVED, QUEUE, QUEUE_LIMIT,
+    BUILD,
 )  # fmt: skip
 
 DEAD_MANS_SWITCH = "InfractlDeadMansSwitch"

@@ -9,7 +9,7 @@ from analytics.analysis import Inputs
 from analytics.p99 import BASELINE, FRAMES, LATENCY, RATIO, SHARE, P99Params, findings, report
 from analytics.p99.gather import Gathered, gather
 from analytics.p99.group import Group, examine
-from analytics.result import Result, Signal, Status
+from analytics.result import Result, Status
 from store.window import Window
 
 FITTED_GROUPS = 25
@@ -52,11 +52,6 @@ def _frame(name: str, groups: list[Group], params: P99Params, gathered: Gathered
     rows = report.ROWS[name]
     made = [group.labels | row for group in groups for row in rows(group, params, gathered.dropped)]
     return frames.build(params.by, FRAMES[name], made)
-
-
-def _samples(signal: Signal, groups: list[Group], params: P99Params) -> pl.DataFrame:
-    labels = (*params.by, *(name for name in signal.labels if name != "service"))
-    return frames.samples(labels, report.samples(signal, groups, params))
 
 
 def _notes(groups: list[Group], gathered: Gathered) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from analytics.result import Result
 from collector.otlp import grpc as otlp_grpc
 from collector.otlp import http as otlp_http
 from collector.otlp.content import ContentOptions
+from collector.otlp.receiver import ReceiverCounts
 from collector.prometheus.scrape import Scraper
 from collector.prometheus.targets import Target
 from infractl.access import SERVER_FILE
@@ -103,6 +104,8 @@ class _Process:
         database.on_commit = self.exposition.stored
         self.writer = Writer(database)
         self.exposition.watch_queue(lambda: self.writer.queued_rows)
+        self.receivers = ReceiverCounts()
+        self.exposition.watch_receivers(lambda: self.receivers.requests)
         self.submit = self.writer.submit
         self.traces: TracerProvider = selftrace.provider(options.telemetry, self.submit)
         tracer = self.traces.get_tracer("infractl")
@@ -118,6 +121,10 @@ class _Process:
         return store_status(self.database) | {
             "lock": {"pid": os.getpid(), "server": self._url},
             "queued_rows": self.writer.queued_rows,
+            "receivers": [
+                {"protocol": protocol, "outcome": outcome, "requests": count}
+                for (protocol, outcome), count in sorted(self.receivers.requests.items())
+            ],
             "targets": [_plain(health) for health in self.scraper.health()],
         }
 
@@ -141,11 +148,11 @@ class _Process:
             if options.otlp_http_port is not None:
                 otlp = stack.enter_context(_bind(options.host, options.otlp_http_port, "--otlp-http-port"))
                 http_port = otlp.getsockname()[1]
-                app = otlp_http.create_app(self.submit, content)
+                app = otlp_http.create_app(self.submit, content, counts=self.receivers)
                 await stack.enter_async_context(_listening(app, otlp))
             grpc_port = None
             if options.otlp_grpc_port is not None:
-                receiver = otlp_grpc.start(options.host, options.otlp_grpc_port, self.submit, content)
+                receiver = otlp_grpc.start(options.host, options.otlp_grpc_port, self.submit, content, self.receivers)
                 stack.callback(receiver.stop)
                 grpc_port = receiver.port
             scraping = asyncio.create_task(self.scraper.run())
