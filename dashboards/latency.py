@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from dash import html
 
+from analytics.p99.words import name_of_target
 from analytics.result import Finding, Result, Severity, Status, distinct, ranked
 from dashboards import words
 from dashboards.figures import contribution_bars, p99_timeline, residual_plot
@@ -28,7 +29,6 @@ from dashboards.theme import Colours, named
 if TYPE_CHECKING:
     import polars as pl
 
-NAMES = {"ttft_s": "TTFT", "e2e_s": "end-to-end latency", "tpot_s": "time per output token", "queue_s": "queue time"}
 FILL = """# any OpenTelemetry exporter; vLLM: --otlp-traces-endpoint
 OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces"""
 FILLS = "Traces of single requests fill this page; drivers of the P99 come from their attributes and from metrics."
@@ -53,7 +53,7 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     focus = state.focus if state.focus and state.focus in services else _worst(result, services)
     part = {name: _of(frame, focus) for name, frame in result.frames.items()}
     findings = distinct([f for f in result.findings if (f.labels.get("service") or words.UNNAMED) == focus])
-    what = f"P99 {NAMES.get(str(result.params.get('target')), 'TTFT')}"
+    what = f"P99 {name_of_target(str(result.params.get('target', 'ttft_s')))}"
     tabs = html.Div([_tabs(services, focus, state, colours), _targets(state)], className="choices")
     return [_sentence(findings, part, result, what, focus), tabs, *_panels(part, findings, result, what, state)]
 

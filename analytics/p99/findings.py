@@ -10,7 +10,7 @@ from analytics.p99 import ABOVE, FAR_ABOVE, P99Params
 from analytics.p99.group import Group
 from analytics.p99.moved import moved_most
 from analytics.p99.windows import BAND, Episode, episodes
-from analytics.p99.words import labels, quantile, quantity, share, unit_of_target
+from analytics.p99.words import labels, name_of_target, quantile, quantity, share, unit_of_target
 from analytics.result import Finding, Trigger
 from store.window import format_time
 
@@ -63,7 +63,7 @@ def _summary(group: Group, params: P99Params, episode: Episode, moved: dict[str,
     since, until = (format_time(at.replace(microsecond=0)) for at in (episode.since, episode.until))
     when = f"since {since}" if episode.lasting else f"from {since} to {until}"
     text = (
-        f"{quantile(params.tau)} {params.target} of {who} reached {quantity(episode.p99, unit)}, "
+        f"{quantile(params.tau)} {name_of_target(params.target)} of {who} reached {quantity(episode.p99, unit)}, "
         f"{episode.p99 / episode.baseline:.3g}x its baseline {quantity(episode.baseline, unit)}, {when}"
     )
     leading = group.model.leading if group.model else None

@@ -6,6 +6,14 @@ from analytics.p99.model import Share
 from store.columns import Column
 from store.tables import SPANS
 
+NAMES = {"ttft_s": "TTFT", "e2e_s": "end-to-end latency", "tpot_s": "time per output token", "queue_s": "queue time"}
+"""What people call the usual targets; another one goes by its own name."""
+
+
+def name_of_target(target: str) -> str:
+    """Return what people call a target."""
+    return NAMES.get(target, target)
+
 
 def unit_of_target(target: str) -> str:
     """Return the unit of a target: that of its column, else what its name ends in; empty where unknown."""

@@ -98,7 +98,7 @@ def finding(until: datetime | None = None, severity: Severity = Severity.CRITICA
         since=SINCE,
         until=until,
         summary=(
-            f"P99 ttft_s of chat-api reached 412 ms, 2.29x its baseline 180 ms, since {format_time(SINCE)}; "
+            f"P99 TTFT of chat-api reached 412 ms, 2.29x its baseline 180 ms, since {format_time(SINCE)}; "
             "associated with kv_transfer_s, share 0.68 [0.61, 0.74]"
         ),
         evidence={"trace_ids": [TRACE, "a1b2c3" + "0" * 26], "p99": 0.412, "baseline": 0.18},

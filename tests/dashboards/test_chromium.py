@@ -55,7 +55,7 @@ def drawn(page: Page) -> int:
 @pytest.mark.parametrize(
     ("path", "figures", "says"),
     [
-        ("", 1, "P99 ttft_s of chat-api reached 412 ms"),
+        ("", 1, "P99 TTFT of chat-api reached 412 ms"),
         ("latency?show=residuals", 3, "How far to trust it"),
         (f"trace/{TRACE}", 0, "POST /v1/chat/completions took 2.31 s"),
         ("nowhere", 0, "There is no page /nowhere"),

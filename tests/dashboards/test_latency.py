@@ -22,7 +22,7 @@ def body(answers: Answers = OK, state: State | None = None) -> list[object]:
 
 def test_it_starts_with_the_finding_and_its_first_driver() -> None:
     said = text(body()[0])
-    assert said.startswith("Critical P99 ttft_s of chat-api reached 412 ms")
+    assert said.startswith("Critical P99 TTFT of chat-api reached 412 ms")
     assert "Associated with kv_transfer_s, share 0.68 [0.61, 0.74]" in said
 
 

@@ -17,7 +17,7 @@ BOTH = Answers(results={"overview": overview_result(), "p99": p99_result()})
 def test_it_starts_with_the_worst_lasting_finding_and_since_when() -> None:
     head = overview.headline(BOTH, State(), Colours())[0]
     said = text(head)
-    assert said.startswith("Critical P99 ttft_s of chat-api reached 412 ms, 2.29x its baseline 180 ms Since")
+    assert said.startswith("Critical P99 TTFT of chat-api reached 412 ms, 2.29x its baseline 180 ms Since")
     assert "Since 14:05 UTC, for 55 min, and 1 other finding" in said
 
 
@@ -31,7 +31,7 @@ def test_an_episode_that_is_over_is_no_alarm_but_is_told() -> None:
     over = replace(p99_result(), findings=(finding(until=NOW - timedelta(hours=3)),))
     said = text(overview.headline(Answers(results={"p99": over}), State(), Colours()))
     assert said.startswith("OK Nothing is wrong now")
-    assert "1 episode in this window, over by now; the last, until 12:00 UTC: P99 ttft_s of chat-api" in said
+    assert "1 episode in this window, over by now; the last, until 12:00 UTC: P99 TTFT of chat-api" in said
 
 
 def test_a_refusal_is_told_word_for_word_instead_of_all_clear() -> None:

@@ -115,7 +115,7 @@ def test_an_incident_fires_reaches_alertmanager_with_its_runbook_and_resolves(tm
                 wait_for(lambda: said(posts, "firing"), 60)
                 found = served.cli("analyze", "p99", "--since", "3m", "--bucket", "10s", "--fail-on", "critical")
                 assert found.returncode == 1
-                assert "now  P99 ttft_s of chat" in found.stdout
+                assert "now  P99 TTFT of chat" in found.stdout
                 traffic.slow.clear()
                 wait_for(lambda: "P99FarAboveBaseline" not in alerts(manager), 90)
                 wait_for(lambda: said(posts, "resolved"), 90)
