@@ -17,7 +17,10 @@ Inputs = Mapping[str, "pl.DataFrame"]
 
 
 def param(default: Any, doc: str, **more: Any) -> Any:
-    """Field of a Params class: its default and its help text. `choices=(…)` limits the values."""
+    """Field of a Params class: its default and its help text.
+
+    `choices=(…)` limits the values; so does `within=(low, high)`, both bounds included.
+    """
     return field(default=default, metadata={"doc": doc, **more})
 
 
@@ -75,6 +78,9 @@ def _convert(spec: "Field[Any]", value: Any) -> Any:
             made = value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
     except (TypeError, ValueError, KeyError):
         raise UsageError(f"{spec.name} cannot be {value!r}", spec.metadata.get("doc", "")) from None
+    within = spec.metadata.get("within")
+    if within and not within[0] <= made <= within[1]:
+        raise UsageError(f"{spec.name} cannot be {made!r}", f"from {within[0]} to {within[1]}")
     if choices and made not in choices:
         raise UsageError(f"{spec.name} cannot be {made!r}", "one of: " + ", ".join(map(str, choices)))
     return made

@@ -3,12 +3,14 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from store.errors import UsageError
 from store.window import Window, parse_duration
 
 if TYPE_CHECKING:
     import polars as pl
 
 SIZES = tuple(parse_duration(text) for text in ("10s", "30s", "1m", "5m", "15m", "1h"))
+MOST_NAMED = 20_000
 FEWEST, MOST = 6, 1500
 """Buckets that the data must span for a baseline, and that a chart can show."""
 
@@ -32,6 +34,14 @@ def bucket_start(window: Window, size: timedelta) -> "pl.Expr":
 
     back = pl.duration(microseconds=(pl.col("bucket") + 1) * (size // timedelta(microseconds=1)))
     return (pl.lit(end_of(window)).cast(pl.Datetime("us")) - back).alias("ts")
+
+
+def named(text: str, window: Window) -> timedelta:
+    """Read a bucket size such as '1m'. Raises UsageError where the window would hold none, or too many to compute."""
+    size = parse_duration(text)
+    if not size or not 1 <= window.span / size <= MOST_NAMED:
+        raise UsageError(f"bucket cannot be {text!r}", f"{window} must hold 1 to {MOST_NAMED} of them")
+    return size
 
 
 def choose(frame: "pl.DataFrame", window: Window, at_least: int) -> timedelta:

@@ -11,7 +11,7 @@ from analytics import buckets, frames
 from analytics.overview import ERRORS, ERRORS_LOW, FRAMES, HIGH_ERRORS, RATE, VERY_HIGH_ERRORS, OverviewParams
 from analytics.result import Finding, Trigger
 from analytics.stats.proportion import wilson
-from store.window import Window, format_duration, format_time, parse_duration
+from store.window import Window, format_duration, format_time
 
 MEDIAN_REQUESTS = 20
 """Requests in the median bucket: of 20 requests 3 errors are the fewest that put the lower limit above 5 %."""
@@ -38,7 +38,7 @@ def summarise(requests: pl.DataFrame, params: OverviewParams, window: Window) ->
     flagged = frames.label_columns(requests.drop_nulls("ts").with_columns(failed.alias("failed")), by)
     flagged = flagged.with_columns(pl.lit("").alias(_ALL))
     auto = params.bucket == "auto"
-    size = buckets.choose(flagged, window, MEDIAN_REQUESTS) if auto else parse_duration(params.bucket)
+    size = buckets.choose(flagged, window, MEDIAN_REQUESTS) if auto else buckets.named(params.bucket, window)
     seconds = window.span.total_seconds()
     group = [*by, _ALL]
     totals = flagged.group_by(group, maintain_order=True).agg(*_measures(), *_totals(seconds))

@@ -34,14 +34,16 @@ class P99Params(Params):
     drivers: tuple[str, ...] = param(
         ("auto",), "span columns, attributes or metrics; attr:NAME, metric:NAME if unclear"
     )
-    tau: float = param(0.99, "quantile to explain")
+    tau: float = param(0.99, "quantile to explain", within=(0.01, 0.9999))
     method: str = param("qr", "qr: quantile regression on requests; ols: on windowed P99s", choices=("qr", "ols"))
     tail_rows: int = param(
-        50, "requests beyond tau that slopes want; with fewer, a lower quantile is fitted (named drivers: 10 each do)"
+        50,
+        "requests beyond tau that slopes want; with fewer, a lower quantile is fitted (named drivers: 10 each do)",
+        within=(1, 1_000_000),
     )
     bucket: str = param("auto", "width of a window: auto, or a duration such as 1m")
-    resamples: int = param(200, "bootstrap resamples for intervals")
-    seed: int = param(0, "seed of the bootstrap")
+    resamples: int = param(200, "bootstrap resamples for intervals", within=(2, 10_000))
+    seed: int = param(0, "seed of the bootstrap", within=(0, 2**32 - 1))
 
 
 def is_whole_answer(target: str) -> bool:

@@ -11,7 +11,7 @@ from analytics.p99.model import Model, fit_requests
 from analytics.p99.selection import Selection, select
 from analytics.p99.windowed import LEAST_WINDOWS, fit_windows, windowed
 from analytics.p99.windows import by_window
-from store.window import Window, format_duration, parse_duration
+from store.window import Window, format_duration
 
 MEDIAN_REQUESTS = 50
 """Requests that the median window should hold: of fewer, the P99 is the maximum."""
@@ -85,7 +85,9 @@ def _by_windows(
 
 
 def _size(rows: pl.DataFrame, params: P99Params, window: Window) -> timedelta:
-    return parse_duration(params.bucket) if params.bucket != "auto" else buckets.choose(rows, window, MEDIAN_REQUESTS)
+    if params.bucket == "auto":
+        return buckets.choose(rows, window, MEDIAN_REQUESTS)
+    return buckets.named(params.bucket, window)
 
 
 def _windows_note(table: pl.DataFrame, size: timedelta) -> str:

@@ -165,3 +165,24 @@ def test_config_validate_finds_a_wrong_option(tmp_path: Path):
     assert done.returncode == 2
     assert "line 2: unknown key 'serve.prot'" in done.stderr
     assert "did you mean port?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--tau=2",
+        "--tau=0",
+        "--tau=x",
+        "--tail-rows=0",
+        "--resamples=-1",
+        "--seed=-1",
+        "--bucket=0s",
+        "--bucket=soon",
+        "--bucket=1ms",
+    ],
+)
+def test_a_parameter_out_of_range_is_refused_with_its_range(stored: Path, option: str):
+    done = run("analyze", "p99", option, "--data", "data", cwd=stored)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.startswith("infractl: error: ")
+    assert "Traceback" not in done.stderr
