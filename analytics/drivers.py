@@ -40,37 +40,61 @@ def join_metrics(
 ) -> "pl.DataFrame":
     """Add one float column per metric name: its value in the last sample at or before each request's ts.
 
-    `requests` has ts (sorted) and service; `samples` are rows of a MetricQuery. A series counts until its next sample,
-    a null sample or `stale_after`. Series of one service combine as their `combine` says (sum, mean, max). Where a
-    metric's services meet those of the requests, each request sees its own service's series; else all see all series.
+    `requests` has ts (sorted) and service, and may have server_address and host; `samples` are rows of a MetricQuery.
+    A series counts until its next sample, a null sample or `stale_after`. A request sees, of each metric, the series of
+    the address it was served by, else of its service on its host, else of its service; where nothing of the metric
+    meets any request, all requests see all of it. Series of one such entity combine as their `combine` says (sum,
+    mean, max).
     """
     import polars as pl
 
     joined = requests.with_row_index("_row")
+    asked = _keys(requests, "server_address", "host")
     for name in names:
-        of_name = samples.filter(pl.col("name") == name).select("ts", "series_id", "value", "combine", "service")
-        own = set(of_name["service"].drop_nulls()) & set(requests["service"].drop_nulls())
-        steps = [
-            combined_steps(part, stale_after).with_columns(pl.lit(service).alias("_service"))
-            for service, part in _by_service(of_name, own)
-        ]
-        key = pl.col("service") if own else pl.lit("")
-        if not steps:
+        series = samples.filter(pl.col("name") == name).with_columns(_host_of("instance").alias("_host"))
+        offered = _keys(series, "instance", "_host")
+        if not series.height:
             joined = joined.with_columns(pl.lit(None, pl.Float64).alias(name))
             continue
+        of = _closest(asked, offered)
+        entities = of.drop_nulls().unique().sort().to_list()
+        parts = {
+            one: series.filter(offered.select(pl.any_horizontal(pl.all() == one)).to_series().fill_null(False))
+            for one in entities
+        } or {"": series}
+        steps = [combined_steps(part, stale_after).with_columns(_of=pl.lit(one)) for one, part in parts.items()]
+        left = joined.with_columns(_of=of if entities else pl.lit(""))
         right = pl.concat(steps).sort("ts").rename({"value": name})
-        left = joined.with_columns(key.alias("_service"))
-        joined = left.join_asof(right, on="ts", by="_service", strategy="backward", check_sortedness=False)
-        joined = joined.drop("_service")
+        joined = left.join_asof(right, on="ts", by="_of", strategy="backward", check_sortedness=False).drop("_of")
     return joined.sort("_row").drop("_row")
 
 
-def _by_service(samples: "pl.DataFrame", own: set[str]) -> list[tuple[str, "pl.DataFrame"]]:
+def _keys(frame: "pl.DataFrame", address: str, host: str) -> "pl.DataFrame":
+    """Names of the entities that a row may belong to, the closest first: address, service on host, service."""
     import polars as pl
 
-    if not samples.height:
-        return []
-    return [(s, samples.filter(pl.col("service") == s)) for s in sorted(own)] if own else [("", samples)]
+    known = {name: pl.col(name) if name in frame.columns else pl.lit(None, pl.String) for name in (address, host)}
+    return frame.select(
+        (pl.lit("address ") + known[address]).alias("address"),
+        (pl.lit("host ") + pl.col("service") + " " + known[host]).alias("host"),
+        (pl.lit("service ") + pl.col("service")).alias("service"),
+    )
+
+
+def _host_of(name: str) -> "pl.Expr":
+    import polars as pl
+
+    return pl.col(name).str.replace(r":\d+$", "")
+
+
+def _closest(asked: "pl.DataFrame", offered: "pl.DataFrame") -> "pl.Series":
+    """Return for each request the closest of its entities that the metric has too; null where there is none."""
+    import polars as pl
+
+    shared = [
+        pl.when(pl.col(k).is_in(offered[k].drop_nulls().unique().implode())).then(pl.col(k)) for k in asked.columns
+    ]
+    return asked.select(pl.coalesce(shared).alias("_of")).to_series()
 
 
 def combined_steps(samples: "pl.DataFrame", stale_after: timedelta) -> "pl.DataFrame":

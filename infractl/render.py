@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "md", "html")
 FRAME_FORMATS = ("table", "json", "csv", "md")
 MAX_TABLE_ROWS = 20
+EXAMPLES = 3
 _CHART_FRAMES = ("windows", "residuals", "timeline")  # data for figures: whole in json and csv, left out of text
 
 
@@ -92,7 +93,10 @@ def _align(frame: "pl.DataFrame") -> tuple[str, ...] | None:
 def _text(result: Result, style: str, markdown: bool) -> str:
     head = "## " if markdown else ""
     lines = [f"{head}{result.analysis}: {result.status}, {result.window}", ""]
-    lines += [("- " if markdown else "") + sentence(finding) for finding in distinct(result.findings)]
+    for finding in distinct(result.findings):
+        lines.append(("- " if markdown else "") + sentence(finding))
+        if traces := finding.evidence.get("trace_ids"):
+            lines.append(("  " if markdown else " " * 9) + "traces " + ", ".join(traces[:EXAMPLES]))
     if not result.findings and result.status == "ok":
         lines.append("No findings.")
     for name, frame in result.frames.items():

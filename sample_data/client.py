@@ -9,6 +9,7 @@ from store.tables import SPANS
 if TYPE_CHECKING:
     import polars as pl
 
+ADDRESS = "127.0.0.1:8000"
 SERVICE = "vllm-client"
 _MODEL = "tiny-llama"
 
@@ -44,6 +45,7 @@ def _row(request: dict[str, Any]) -> dict[str, Any]:
         "status": "error" if failed else "unset",
         "status_message": request["error"],
         "service": SERVICE,
+        "server_address": ADDRESS,
         "operation": "text_completion",
         "provider": "vllm",
         "model": None if status == 404 else _MODEL,

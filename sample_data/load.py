@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sample_data import files
 from sample_data import incidents as truth
+from sample_data.client import ADDRESS
 from sample_data.incidents import Incident
 from sample_data.matching import Match, describe, match, report, unmatched
 from store.batch import Batch
@@ -23,7 +24,7 @@ __all__ = (
     "unmatched",
 )
 
-_ENGINE = {"job": "vllm", "instance": "127.0.0.1:8000", "service": "vllm-tiny"}
+_ENGINE = {"job": "vllm", "instance": ADDRESS, "service": "vllm-tiny"}
 _NODE = {"job": "node", "instance": "127.0.0.1:9100", "service": "vllm-tiny"}
 _HOST = {"job": "host", "instance": "127.0.0.1", "service": "vllm-tiny"}
 """Labels of the recorded targets; the service is that of the engine's spans, so that requests and metrics join."""

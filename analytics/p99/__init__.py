@@ -26,6 +26,10 @@ AUTO_METRICS = (
 """Candidates of `--drivers auto`. Parts of the target (queue_s, prefill_s, …) only when named: they explain nothing."""
 
 
+WHO = ("service", "server_address", "host")
+"""Columns that tell which series of a metric a request sees (analytics.drivers)."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class P99Params(Params):
     """Parameters of `analyze p99`."""
@@ -76,7 +80,7 @@ def wanted_drivers(params: P99Params) -> tuple[tuple[str, ...], tuple[str, ...],
 def inputs(params: P99Params) -> "Mapping[str, Query]":
     """Ask for the requests with their target, drivers and labels, and for the metrics among the drivers."""
     columns, attributes, metrics = wanted_drivers(params)
-    names = ["ts", "service", "trace_id", "span_id", *columns]
+    names = ["ts", *WHO, "trace_id", "span_id", *columns]
     extra = list(attributes)
     for name in (params.target, *params.by):
         (names if SPANS.column(name) is not None else extra).append(name)

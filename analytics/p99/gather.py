@@ -9,7 +9,7 @@ import polars as pl
 from analytics import frames
 from analytics.analysis import Inputs
 from analytics.drivers import join_metrics, matching
-from analytics.p99 import AUTO_COLUMNS, AUTO_METRICS, AUTO_WHOLE_ANSWER, P99Params, wanted_drivers
+from analytics.p99 import AUTO_COLUMNS, AUTO_METRICS, AUTO_WHOLE_ANSWER, WHO, P99Params, wanted_drivers
 from store.columns import Kind
 from store.tables import SPANS
 
@@ -60,7 +60,8 @@ def _drivers(
 ) -> tuple[list[pl.Series], list[str]]:
     """Values of each driver that has any, and the names that have none. A metric goes before an attribute."""
     columns, attributes, names = wanted_drivers(params)
-    key = requests.select("ts", pl.col("service").cast(pl.String))
+    who = [pl.col(name).cast(pl.String) for name in WHO if name in requests.columns]
+    key = requests.select("ts", *who)
     samples = metrics if metrics is not None else pl.DataFrame()
     joined = join_metrics(key, matching(samples, params.where), names) if samples.height else key
     found: dict[str, pl.Series] = {}

@@ -98,3 +98,12 @@ def test_the_join_is_the_definition_applied_to_every_series(
         live = [p[2] for p in last if p is not None and p[2] is not None and at - p[0] <= limit]
         expected.append(sum(live) if live else None)
     assert join_metrics(arrivals([float(a) for a in asked]), series.sort("ts"), ["m"])["m"].to_list() == expected
+
+
+def test_a_request_sees_the_replica_that_served_it_else_its_host_else_its_service() -> None:
+    requests = arrivals([5, 5, 5, 5, 5], ["llm", "llm", "llm", "client", "other"]).with_columns(
+        server_address=pl.Series(["a:8000", None, None, "b:8000", None]), host=pl.Series([None, "b", "z", None, "b"])
+    )
+    one = metric("m", times([0]), [1], combine="sum", series_id=1).with_columns(instance=pl.lit("a:8000"))
+    two = metric("m", times([0]), [10], combine="sum", series_id=2).with_columns(instance=pl.lit("b:8000"))
+    assert joined(requests, one, two) == [1, 10, 11, 10, None]

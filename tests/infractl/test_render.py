@@ -36,14 +36,15 @@ FRAME = pl.DataFrame(
 
 def finding(severity: Severity, until: datetime | None) -> Finding:
     return Finding(
-        "P99AboveBaseline",
-        severity,
-        {"service": "chat"},
-        2.5,
-        (None, 1.5),
-        NOON,
-        "P99 of chat is 2.5x its baseline",
-        until,
+        trigger="P99AboveBaseline",
+        severity=severity,
+        labels={"service": "chat"},
+        value=2.5,
+        expected=(None, 1.5),
+        since=NOON,
+        until=until,
+        summary="P99 of chat is 2.5x its baseline",
+        evidence={"trace_ids": ["a1", "b2", "c3", "d4"]},
     )
 
 
