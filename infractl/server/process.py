@@ -212,7 +212,6 @@ async def _listening(app: Any, sock: socket.socket) -> AsyncIterator[None]:
         app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=SHUTDOWN_S, ws="none"
     )
     server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     task = asyncio.create_task(_quiet_serve(server, sock))
     while not server.started:
         if task.done():
@@ -226,8 +225,8 @@ async def _listening(app: Any, sock: socket.socket) -> AsyncIterator[None]:
 
 
 async def _quiet_serve(server: uvicorn.Server, sock: socket.socket) -> None:
-    """Run a server without its taking over the process' signals."""
-    await server._serve([sock])  # noqa: SLF001 - serve() installs signal handlers of its own; ours stop both servers
+    """Run a server and leave the signals of the process alone."""
+    await server._serve([sock])  # noqa: SLF001 - serve() takes the signals; ours stop both servers
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

@@ -4,7 +4,6 @@ import contextlib
 import os
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,14 +16,9 @@ from pathlib import Path
 import httpx
 import orjson
 
+from tests.rules.servers import free_port
+
 ROOT = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def command_line(*args: str) -> list[str]:

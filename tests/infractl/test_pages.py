@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from tests.dashboards.browser import CHROMIUM, look
-from tests.infractl.serving import answers, command_line, environment, free_port, wait_for
+from tests.infractl.serving import answers, command_line, environment, wait_for
+from tests.rules.servers import free_port
 
 
 @pytest.fixture(scope="module")

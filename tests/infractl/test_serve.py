@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
 from store.database import Database
-from tests.infractl.serving import Served, command_line, environment, free_port, replaying, serving, wait_for
+from tests.infractl.serving import Served, command_line, environment, replaying, serving, wait_for
+from tests.rules.servers import free_port
 
 VLLM_PAGE = b"""# HELP vllm:num_requests_waiting Number of requests waiting to be processed.
 # TYPE vllm:num_requests_waiting gauge
