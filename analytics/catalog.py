@@ -5,6 +5,7 @@ from typing import Any
 
 from analytics.analysis import Analysis
 from store.errors import UsageError
+from store.nearest import nearest
 
 ANALYSES = {
     "overview": "Requests, errors, latency and tokens per service; targets up or down.",
@@ -15,11 +16,7 @@ ANALYSES = {
 def load(name: str) -> Analysis[Any]:
     """Import and return an analysis. Raises UsageError with the nearest name for an unknown one."""
     if name not in ANALYSES:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, ANALYSES, 1)
-        hint = f"did you mean {near[0]}?" if near else "analyses: " + ", ".join(ANALYSES)
-        raise UsageError(f"there is no analysis {name!r}", hint)
+        raise UsageError(f"there is no analysis {name!r}", nearest(name, ANALYSES, "analyses: " + ", ".join(ANALYSES)))
     analysis: Analysis[Any] = import_module(f"analytics.{name}").ANALYSIS
     return analysis
 

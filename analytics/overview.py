@@ -78,7 +78,7 @@ FRAMES = {
     "targets": (
         Column("job", T, "scrape job"),
         Column("instance", T, "scraped address"),
-        Column("up", F, "1: the latest scrape worked; 0: it did not"),
+        Column("up", F, "1: the latest scrape worked; 0: it did not; null: none for five minutes"),
         Column("last_ts", TS, "time of the latest scrape"),
         Column("since", TS, "start of the state it is in, as far as the window shows"),
     ),
@@ -91,7 +91,7 @@ def run(inputs: Inputs, params: OverviewParams, window: Window) -> Result:
     from analytics import overview_targets as targets
 
     found = services.summarise(inputs["requests"], params, window)
-    scraped = targets.summarise(inputs["up"])
+    scraped = targets.summarise(inputs["up"], window)
     nothing = found.services.height == 0 and scraped.height == 0
     return Result(
         analysis="overview",

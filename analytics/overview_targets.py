@@ -5,13 +5,18 @@ from datetime import UTC, datetime
 import polars as pl
 
 from analytics import frames
+from analytics.drivers import STALE_AFTER
 from analytics.overview import DOWN, FRAMES
 from analytics.result import Finding
-from store.window import format_time
+from store.window import Window, format_time
 
 
-def summarise(up: pl.DataFrame) -> pl.DataFrame:
-    """State of each target (job, instance) in its latest scrape, and since when it has been in it."""
+def summarise(up: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """State of each target (job, instance) in its latest scrape, and since when it has been in it.
+
+    A target that was not scraped lately (it left the configuration, or the scraper stopped) has no state: null.
+    """
+    lately = window.end.replace(tzinfo=None) - STALE_AFTER
     known = up.select("ts", "job", "instance", pl.col("value").cast(pl.Float64).fill_nan(None)).drop_nulls(
         ["ts", "value"]
     )
@@ -20,9 +25,9 @@ def summarise(up: pl.DataFrame) -> pl.DataFrame:
         state = part["value"][-1]
         other = part.filter(pl.col("value") != state)["ts"].max()
         stretch = part if other is None else part.filter(pl.col("ts") > other)
-        rows.append(
-            {"job": job, "instance": instance, "up": state, "last_ts": part["ts"][-1], "since": stretch["ts"][0]}
-        )
+        last = part["ts"][-1]
+        known_state = state if last >= lately else None
+        rows.append({"job": job, "instance": instance, "up": known_state, "last_ts": last, "since": stretch["ts"][0]})
     rows.sort(key=lambda row: (row["job"] or "", row["instance"] or ""))
     return frames.build((), FRAMES["targets"], rows)
 

@@ -176,17 +176,12 @@ def _keys(names: list[str], state: State, colours: Colours) -> html.P:
 def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
     if frame.is_empty():
         return []
-    down = (
-        frame.filter(frame["up"] == 0).height if frame["up"].dtype.is_numeric() else frame.filter(~frame["up"]).height
-    )
-    title = (
-        f"{down} of {words.plural(frame.height, 'target')} down"
-        if down
-        else f"All {words.plural(frame.height, 'target')} up"
-    )
+    down, silent = frame.filter(frame["up"] == 0).height, frame["up"].null_count()
+    count = words.plural(frame.height, "target")
+    title = f"{down} of {count} down" if down else f"All {count} up" if not silent else f"{count}, {silent} not scraped"
     rows = [
         (
-            severity_mark(None, "Up") if row["up"] else severity_mark(Severity.CRITICAL, "Down"),
+            _state(row["up"]),
             row["job"],
             row["instance"],
             words.moment(row["since"], result.window.end),
@@ -196,3 +191,9 @@ def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
     ]
     listed = table(("state", "job", "instance", "since", "last sample"), rows)
     return [panel(title, "scraped targets; times in UTC", listed, name="targets")]
+
+
+def _state(up: float | None) -> Any:
+    if up is None:
+        return "not scraped any more"
+    return severity_mark(None, "Up") if up else severity_mark(Severity.CRITICAL, "Down")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 
 from collector.otlp.content import MAX_VALUE_BYTES
 from store.errors import ConfigError
+from store.nearest import nearest
 
 DEFAULT_FILE = "infractl.yaml"
 
@@ -73,7 +73,9 @@ class ConfigFile:
             return ConfigError(
                 f"{self.where(*full)}: {dotted(full)}: {fact.replace('`', '')}", "see docs/configuration.md"
             )
-        return ConfigError(f"{self.where(*full)}: unknown key {dotted(full)!r}", nearest(unknown, _fields(kind, inner)))
+        return ConfigError(
+            f"{self.where(*full)}: unknown key {dotted(full)!r}", nearest_key(unknown, _fields(kind, inner))
+        )
 
 
 def load(path: Path) -> ConfigFile:
@@ -99,11 +101,10 @@ def load(path: Path) -> ConfigFile:
     return ConfigFile(path, values, lines)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Hint for an unknown word: the nearest known one, else all."""
+def nearest_key(word: str, known: Iterable[str]) -> str:
+    """Hint for an unknown key: the nearest known one, else all."""
     names = sorted(known)
-    near = get_close_matches(word, names, 1)
-    return f"did you mean {near[0]}?" if near else "known keys: " + ", ".join(names)
+    return nearest(word, names, "known keys: " + ", ".join(names))
 
 
 def dotted(path: Iterable[str | int]) -> str:

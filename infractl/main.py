@@ -9,6 +9,7 @@ import click
 from infractl import __version__
 from infractl.commands.catalog import COMMANDS
 from store.errors import ExitCode, InfractlError
+from store.nearest import nearest
 
 
 class LazyGroup(click.Group):
@@ -36,10 +37,8 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the command; an unknown one names the nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], COMMANDS, 1)
-            raise click.UsageError(f"there is no command {args[0]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            hint = nearest(args[0], COMMANDS)
+            raise click.UsageError(f"there is no command {args[0]!r}" + (f"; {hint}" if hint else ""))
         return super().resolve_command(ctx, args)
 
 

@@ -70,13 +70,20 @@ def grid(frame: "pl.DataFrame", style: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """One value as text: six significant digits, times in UTC, nothing for a missing value."""
+    """One value for a person: six significant digits, times in UTC, nothing for a missing value."""
+    if isinstance(value, float) and 1e6 <= abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.6g}" if isinstance(value, float) and value == value else exact(value)
+
+
+def exact(value: Any) -> str:
+    """One value with all its digits, as CSV has it; nothing for a missing value."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return repr(value).removesuffix(".0")
     return format_time(value) if isinstance(value, datetime) else str(value)
 
 
@@ -130,7 +137,7 @@ def _csv(frame: "pl.DataFrame") -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(frame.columns)
-    writer.writerows([[cell(value) for value in row] for row in frame.iter_rows()])
+    writer.writerows([[exact(value) for value in row] for row in frame.iter_rows()])
     return out.getvalue()
 
 

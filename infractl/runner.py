@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from analytics.analysis import Analysis, Params
 from analytics.catalog import load
+from analytics.drivers import STALE_AFTER
 from analytics.result import Result
 from store.query import Query
 from store.window import Window, format_duration, format_time
@@ -46,15 +47,11 @@ def run_named(reader: Reader, name: str, params: Mapping[str, Any], window: str 
         return run(reader, analysis, made, Window.parse(window, now))[0]
     chosen = newest_window(reader, analysis, now)
     result = run(reader, analysis, made, chosen)[0]
-    if (now - chosen.end).total_seconds() <= STALE_S:
+    if now - chosen.end <= STALE_AFTER:
         return result
     span = format_duration(chosen.span)
     note = f"No window was named: this is the {span} up to the newest row, {format_time(chosen.end)}."
     return replace(result, notes=(*result.notes, note))
-
-
-STALE_S = 300
-"""Data this much older than now are named as old: five minutes, Prometheus' own look-back."""
 
 
 def newest_window(reader: Reader, analysis: Analysis[Any], now: datetime) -> Window:

@@ -7,7 +7,16 @@ from typing import Any, TypeVar
 import click
 
 from infractl.commands.catalog import COMMANDS
-from infractl.configfile import DEFAULT_FILE, AnalysisSchedule, ConfigFile, Content, Telemetry, dotted, load, nearest
+from infractl.configfile import (
+    DEFAULT_FILE,
+    AnalysisSchedule,
+    ConfigFile,
+    Content,
+    Telemetry,
+    dotted,
+    load,
+    nearest_key,
+)
 from store.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,7 +91,7 @@ def schedules(config: ConfigFile) -> dict[str, AnalysisSchedule]:
     for name in found:
         if name not in ANALYSES:
             where = config.where("analyses", name)
-            raise ConfigError(f"{where}: there is no analysis {name!r}", nearest(name, ANALYSES))
+            raise ConfigError(f"{where}: there is no analysis {name!r}", nearest_key(name, ANALYSES))
     return {name: found.get(name, AnalysisSchedule()) for name in ANALYSES}
 
 
@@ -91,7 +100,7 @@ def check_top_level(config: ConfigFile) -> None:
     known = {*GLOBAL_KEYS, *SECTIONS, *COMMANDS}
     for key in config.values:
         if key not in known:
-            raise ConfigError(f"{config.where(key)}: unknown key {key!r}", nearest(key, known))
+            raise ConfigError(f"{config.where(key)}: unknown key {key!r}", nearest_key(key, known))
 
 
 def command_defaults(config: ConfigFile, command: click.Command, path: tuple[str, ...]) -> dict[str, Any]:
@@ -118,7 +127,9 @@ def command_defaults(config: ConfigFile, command: click.Command, path: tuple[str
             found[key.replace("-", "_")] = value
         else:
             known = [*(str(name) for name in options), *children]
-            raise ConfigError(f"{config.where(*path, key)}: unknown key '{dotted((*path, key))}'", nearest(key, known))
+            raise ConfigError(
+                f"{config.where(*path, key)}: unknown key '{dotted((*path, key))}'", nearest_key(key, known)
+            )
     return found
 
 

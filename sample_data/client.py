@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from collector.otlp.failures import http_error
 from store.batch import Batch
 from store.tables import SPANS
 
@@ -63,7 +64,7 @@ def _row(request: dict[str, Any]) -> dict[str, Any]:
 
 def _error_code(status: int | None, error: str | None) -> str | None:
     """HTTP_<status> of a refusal, the exception's name where no answer came, None for 200."""
-    return error if status is None else None if status == 200 else f"HTTP_{status}"
+    return error if status is None else http_error(status)
 
 
 def _token_times(offsets_us: list[int]) -> dict[str, float | str | None]:

@@ -95,7 +95,7 @@ def fit_requests(selection: Selection, resamples: int, seed: int) -> Model:
         r1_low=r1[0],
         r1_high=r1[1],
         n=y.size,
-        n_tail=round(y.size * (1.0 - tau)),
+        n_tail=round(y.size * min(tau, 1.0 - tau)),
         n_eff=autocorrelation.effective_size(cells, phi_x, phi_z),
         lag1=phi_z,
         coverage=_held_out_coverage(design, y, tau),

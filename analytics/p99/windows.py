@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from analytics.buckets import bucket_index, bucket_start
+from analytics.p99 import ABOVE
 from analytics.stats.order_statistics import limit_ranks
 from analytics.stats.smoothed import Array
 from store.window import Window
@@ -20,8 +21,8 @@ LEAST_REQUESTS = 30
 """Requests in a window whose P99 is compared; below, the P99 is the maximum and even its lower limit says little."""
 LEAST_EARLIER = 3
 """Earlier windows for a baseline: with three, chance alone exceeds 1.5 hardly more often than with ten (simulated)."""
-BAND = 1.5
-"""Expected band around the baseline, the factor of the first trigger."""
+BAND = ABOVE.bound
+"""Expected band around the baseline: the factor of the first trigger."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from collector.files.nearest import nearest
 from store.errors import UsageError
+from store.nearest import nearest
 
 _LIMIT = 500  # characters: far above any real mapping, far below what makes the parser recurse too deep
 _OPERATORS: dict[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 import polars as pl
 
-from collector.files.nearest import nearest
 from collector.files.units import unit
 from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
 from store.errors import UsageError
+from store.nearest import nearest
 
 
 class FileKind(StrEnum):

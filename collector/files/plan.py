@@ -7,10 +7,10 @@ import polars as pl
 
 from collector.files.dialects import Dialect, dialect_of
 from collector.files.expression import Expression, compile_expression
-from collector.files.nearest import nearest
 from collector.files.options import ImportOptions
 from collector.files.units import unit_of_name
 from store.errors import UsageError
+from store.nearest import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from collector.files.attributes import json_objects, other_columns, row_texts
 from collector.files.decoded import Decoded
 from collector.files.dialects import REQUEST_DIALECTS, recognise
 from collector.files.identity import derived_ids, is_hex, normal_ids
-from collector.files.nearest import nearest
 from collector.files.options import ImportOptions
 from collector.files.outcome import OUTCOME_FIELDS, clear_failures, negatives, outcome_of
 from collector.files.plan import Plan, make_plan
@@ -16,6 +15,7 @@ from collector.files.rows import Rows
 from collector.files.times import Clock, Times, constant_times, read_times
 from store.columns import Kind
 from store.errors import UsageError
+from store.nearest import nearest
 from store.tables import SPANS
 
 FIELDS = tuple(column.name for column in SPANS.columns if column.kind is not Kind.JSON)

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from collector.files.nearest import nearest
 from store.errors import UsageError
+from store.nearest import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from analytics.catalog import load
 from analytics.overview import HIGH_ERRORS, VERY_HIGH_ERRORS
 from analytics.result import Result, Status
 from store.window import Window
-from tests.analytics.frames_of import metric, requests, times
+from tests.analytics.frames_of import metric, requests, times, window_of
 
 ANALYSIS = load("overview")
 HOUR = Window(datetime(2026, 11, 30, 12, tzinfo=UTC), datetime(2026, 11, 30, 13, tzinfo=UTC))
@@ -101,13 +101,21 @@ def test_a_pause_is_a_bucket_without_requests() -> None:
 def test_a_target_that_stopped_answering_is_critical_since_its_first_failure() -> None:
     fine = metric("up", times([0, 60, 120]), [0, 1, 1], instance="a:1")
     dead = metric("up", times([0, 60, 120, 180]), [1, 0, 0, 0], instance="b:1", series_id=2)
-    result = run(traffic().clear(), pl.concat([fine, dead]))
+    up = pl.concat([fine, dead])
+    result = run(traffic().clear(), up, window_of(up))
     assert result.status is Status.OK
     assert result.frames["targets"]["up"].to_list() == [1.0, 0.0]
     (found,) = result.findings
     assert found.trigger == "TargetDown"
     assert found.labels == {"job": "j", "instance": "b:1"}
     assert found.since == datetime(2026, 11, 30, 12, 1, tzinfo=UTC)
+
+
+def test_a_target_that_is_not_scraped_any_more_has_no_state_and_is_no_finding() -> None:
+    result = run(traffic().clear(), metric("up", times([0, 60]), [1, 0], instance="gone:1"))
+    assert result.frames["targets"]["up"].to_list() == [None]
+    assert result.samples["target_up"]["value"].to_list() == [None]
+    assert result.findings == ()
 
 
 def test_groups_follow_by_and_none_makes_one() -> None:

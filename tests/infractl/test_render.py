@@ -11,7 +11,7 @@ import pytest
 
 from analytics.codec import from_json
 from analytics.result import Finding, Result, Severity, Status
-from infractl.render import FORMATS, FRAME_FORMATS, cell, render, render_frame
+from infractl.render import FORMATS, FRAME_FORMATS, cell, exact, render, render_frame
 from store.columns import Column, Kind
 from store.window import Window
 
@@ -82,11 +82,13 @@ def test_json_has_no_nan_and_keeps_every_digit():
     assert made["frames"]["fit"][0]["n"] == 9007199254740993
 
 
-def test_table_and_csv_agree_cell_for_cell():
+def test_csv_has_every_digit_and_the_table_the_same_cells_to_six():
     block = render(RESULT, "csv").split("# empty")[0].split("\n", 1)[1]
-    cells = [value for row in csv.reader(io.StringIO(block)) for value in row if value]
+    rows = list(csv.DictReader(io.StringIO(block)))
+    assert [float(row["p99_s"]) for row in rows if row["p99_s"]] == [0.123456789]
+    cells = [value for row in rows for name, value in row.items() if value and name != "p99_s"]
     table = render(RESULT, "table")
-    assert [value for value in cells if value not in table] == []
+    assert [value for value in [*cells, "0.123457"] if value not in table] == []
 
 
 def test_a_person_reads_an_episode_once_at_its_worst():
@@ -116,3 +118,7 @@ def test_a_frame_without_rows_is_no_error(form: str):
 
 def test_missing_is_empty_never_zero_or_nan():
     assert [cell(value) for value in (None, float("nan"), 0, 0.0, False)] == ["", "", "0", "0", "false"]
+
+
+def test_a_large_number_is_not_written_as_a_power_of_ten():
+    assert [cell(1796055484.84), exact(1796055484.84), exact(2.0)] == ["1796055485", "1796055484.84", "2"]
