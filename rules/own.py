@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from rules.alert import Alert, RuleOptions
 from rules.naming import label_names
+from store.window import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ DEAD_MANS_SWITCH = "InfractlDeadMansSwitch"
 QUEUE_FULL_RATIO = 0.9
 """Room for one more batch is gone soon after this; a queue drained in time stays near zero."""
 MINUTE = timedelta(minutes=1)
+RECENT = 10 * MINUTE
+"""How far back a refused row still counts: twice as long as the alert on it holds."""
 
 
 def own_alerts(analyses: Iterable[str], options: RuleOptions) -> list[Alert]:
@@ -111,9 +114,13 @@ def _stale(analysis: str, options: RuleOptions) -> Alert:
 
 
 def _dropping() -> Alert:
+    """Alert on rows refused; a reason that is new counts too, since the first value of a counter is no increase."""
+    total, lately = f"sum by (source, reason) ({DROPPED.name}", format_duration(RECENT)
+    rising = f"sum by (source, reason) (increase({DROPPED.name}[{lately}])) > 0"
+    new = f"{total}) unless {total} offset {lately})"
     return Alert(
         name="InfractlIngestDropping",
-        expr=f"sum by (source, reason) (increase({DROPPED.name}[10m])) > 0",
+        expr=f"{rising} or ({new}) > 0",
         kept=label_names(["source", "reason"]),
         severity="warning",
         hold=5 * MINUTE,

@@ -11,7 +11,7 @@ from analytics.result import Trigger
 from rules.alert import Alert, RuleOptions
 from rules.build import trigger_alert
 from rules.naming import metric_name
-from rules.own import DROPPED, LAST_SUCCESS, QUEUE, QUEUE_LIMIT, own_alerts
+from rules.own import DROPPED, LAST_SUCCESS, QUEUE, QUEUE_LIMIT, RECENT, own_alerts
 from rules.template import expand
 from store.window import format_duration
 
@@ -77,7 +77,7 @@ def _fires_and_resolves(
 
 def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[str, Any]]:
     alerts = {alert.name: alert for alert in own_alerts(analyses[:1], options)}
-    late = _steps(options.stale_after + max(alert.times(options)[0] for alert in alerts.values())) + 2
+    late = _steps(max(options.stale_after, RECENT) + max(alert.times(options)[0] for alert in alerts.values())) + 2
     up, ones, zeros = f'up{{job="{options.job}"}}', f"1+0x{late}", f"0+0x{late}"
     last = [_series(LAST_SUCCESS.name, {"analysis": name}) for name in analyses]
     stale = [Expected({"analysis": name}) for name in analyses]

@@ -53,6 +53,25 @@ def test_every_rule_passes_its_generated_unit_tests(
 
 
 @needs_promtool
+def test_the_first_row_refused_for_a_new_reason_is_told(analysis: Analysis[Params], tmp_path: Path) -> None:
+    write(tmp_path, "rules.yml", rule_groups([analysis], RuleOptions()))
+    series = 'infractl_ingest_dropped_rows_total{source="otlp",reason="new"}'
+    checks = [
+        {"eval_time": at, "alertname": "InfractlIngestDropping", "exp_alerts": alerts}
+        for at, alerts in (("24m", []), ("45m", []))
+    ]
+    told = 'sum(ALERTS{alertname="InfractlIngestDropping",alertstate="firing"})'
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": "_x20 7+0x40"}],
+        "alert_rule_test": checks,
+        "promql_expr_test": [{"expr": told, "eval_time": "27m", "exp_samples": [{"labels": "{}", "value": 1}]}],
+    }
+    tests = write(tmp_path, "new_test.yml", {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [case]})
+    assert "SUCCESS" in promtool.test_rules(tests)
+
+
+@needs_promtool
 def test_every_rule_of_the_catalog_passes_its_generated_unit_tests(tmp_path: Path) -> None:
     assert "SUCCESS" in run_unit_tests(tmp_path, load_all(), RuleOptions())
     assert "SUCCESS" in promtool.check_rules(tmp_path / "rules.yml")
