@@ -53,6 +53,8 @@ DEAD_MANS_SWITCH = "InfractlDeadMansSwitch"
 QUEUE_FULL_RATIO = 0.9
 """Room for one more batch is gone soon after this; a queue drained in time stays near zero."""
 MINUTE = timedelta(minutes=1)
+KEPT_AS_NULL = ("blank_value", "out_of_range")
+"""Reasons for which a sample is stored as "not available": a GPU without a sensor says so at every scrape."""
 RECENT = 10 * MINUTE
 """How far back a refused row still counts: twice as long as the alert on it holds."""
 
@@ -115,8 +117,9 @@ def _stale(analysis: str, options: RuleOptions) -> Alert:
 
 def _dropping() -> Alert:
     """Alert on rows refused; a reason that is new counts too, since the first value of a counter is no increase."""
-    total, lately = f"sum by (source, reason) ({DROPPED.name}", format_duration(RECENT)
-    rising = f"sum by (source, reason) (increase({DROPPED.name}[{lately}])) > 0"
+    refused, lately = f'{DROPPED.name}{{reason!~"{"|".join(KEPT_AS_NULL)}"}}', format_duration(RECENT)
+    total = f"sum by (source, reason) ({refused}"
+    rising = f"sum by (source, reason) (increase({refused}[{lately}])) > 0"
     new = f"{total}) unless {total} offset {lately})"
     return Alert(
         name="InfractlIngestDropping",

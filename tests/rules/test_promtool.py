@@ -53,9 +53,12 @@ def test_every_rule_passes_its_generated_unit_tests(
 
 
 @needs_promtool
-def test_the_first_row_refused_for_a_new_reason_is_told(analysis: Analysis[Params], tmp_path: Path) -> None:
+def test_the_first_row_refused_for_a_new_reason_is_told_and_a_missing_sensor_is_not(
+    analysis: Analysis[Params], tmp_path: Path
+) -> None:
     write(tmp_path, "rules.yml", rule_groups([analysis], RuleOptions()))
     series = 'infractl_ingest_dropped_rows_total{source="otlp",reason="new"}'
+    absent = 'infractl_ingest_dropped_rows_total{source="scrape",reason="blank_value"}'
     checks = [
         {"eval_time": at, "alertname": "InfractlIngestDropping", "exp_alerts": alerts}
         for at, alerts in (("24m", []), ("45m", []))
@@ -63,7 +66,7 @@ def test_the_first_row_refused_for_a_new_reason_is_told(analysis: Analysis[Param
     told = 'sum(ALERTS{alertname="InfractlIngestDropping",alertstate="firing"})'
     case = {
         "interval": "1m",
-        "input_series": [{"series": series, "values": "_x20 7+0x40"}],
+        "input_series": [{"series": series, "values": "_x20 7+0x40"}, {"series": absent, "values": "0+1x60"}],
         "alert_rule_test": checks,
         "promql_expr_test": [{"expr": told, "eval_time": "27m", "exp_samples": [{"labels": "{}", "value": 1}]}],
     }
