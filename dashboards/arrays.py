@@ -1,7 +1,6 @@
 """Arrays for figures: typed (base64) instead of lists, epoch milliseconds, few points, gaps kept.
 
-Measured: M4 reduction and typed arrays answer an 100,000-point callback 18x faster than a naive figure, in 1/40 of
-the bytes (benchmarks: 2.2 ms and 0.08 MB against 39 ms and 3.3 MB).
+A hundred thousand points as lists are megabytes of JSON and a frozen tab; thinned and typed they are some 40 kB.
 """
 
 from base64 import b64encode

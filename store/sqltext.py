@@ -38,7 +38,7 @@ def insert_new(table: Table, rows: "pl.DataFrame") -> str:
     """INSERT of the rows of `incoming` whose key is not stored yet.
 
     An earlier copy of a row has the same time, so only the stored rows between the batch's first and last time are
-    searched: DuckDB's zone maps skip the rest (store.md: as safe as a PRIMARY KEY at a quarter of its file size).
+    searched: DuckDB's zone maps skip the rest (measured: as safe as a PRIMARY KEY at a quarter of its file size).
     """
     same = " AND ".join(f'old."{k}" = incoming."{k}"' for k in table.key)
     bound = ""

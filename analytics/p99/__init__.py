@@ -18,7 +18,7 @@ F, N, T, TS = Kind.FLOAT, Kind.INT, Kind.TEXT, Kind.TIME
 
 AUTO_COLUMNS = ("input_tokens", "cached_input_tokens")
 AUTO_WHOLE_ANSWER = ("output_tokens",)
-"""Drivers of whole-answer latency only: left out there, output length hides every other driver (science.md 3)."""
+"""Drivers of whole-answer latency only: left out there, output length hides every other driver."""
 AUTO_METRICS = (
     "requests_waiting", "requests_running", "kv_cache_usage_ratio", "gpu_utilization_ratio",
     "gpu_pcie_bytes_per_second", "gpu_dram_active_ratio", "cpu_pressure_ratio",

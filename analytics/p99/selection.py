@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _TAIL_ROWS_LEAST = 20
-"""Tail rows at the lowest quantile tried: the error of a slope is half as large again as with 50 (science.md 3)."""
+"""Tail rows at the lowest quantile tried: the error of a slope is half as large again as with 50."""
 _TAIL_ROWS_PER_PARAMETER = 10
 _LEAST_COVERAGE = 0.5
 _LADDER = (0.95, 0.9)

@@ -1,6 +1,6 @@
 """The older method, kept for comparison: least squares on windowed P99s with errors that allow for autocorrelation.
 
-It ranks drivers well but is mis-calibrated (96.4 % of requests below its "P99", science.md 3): a linear fit of maxima.
+It ranks drivers well but is mis-calibrated (96.4 % of requests below its "P99", simulated): a linear fit of maxima.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ import numpy as np
 from analytics.stats.smoothed import Array
 
 JOINT_SHARE = 10.0
-"""Variance inflation above which shares of single drivers go to the wrong twin in one of four runs (science.md 3)."""
+"""Variance inflation above which shares of single drivers go to the wrong twin in one of four runs."""
 JOINT_EFFECT = 30.0
 """Variance inflation above which single slopes are noise: only one of the group is fitted, for all of it."""
 

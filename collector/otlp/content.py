@@ -1,7 +1,7 @@
 """What of a span's attributes is kept: prompts and completions only when asked for, long values cut.
 
 A prompt is the business of the person who wrote it, and 100 KB of it per span buries the forty numbers that explain a
-latency (case 38). So conversation text is left out by default, wherever a dialect puts it.
+latency. So conversation text is left out by default, wherever a dialect puts it.
 """
 
 import re

@@ -16,7 +16,7 @@ from store.batch import Batch
 from store.errors import InfractlError, SourceError
 
 MAX_MESSAGE_BYTES = 32 << 20
-"""Largest message, inflated. gRPC's default of 4 MiB loses whole batches of spans that carry prompts (case 38)."""
+"""Largest message, inflated. gRPC's default of 4 MiB loses whole batches of spans that carry prompts."""
 
 _SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 _THREADS = 8  # each waits for a commit, so more than there are cores

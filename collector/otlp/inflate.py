@@ -1,4 +1,4 @@
-"""gzip with a limit on what comes out: a bomb costs a refusal, not the memory (case 36)."""
+"""gzip with a limit on what comes out: a bomb costs a refusal, not the memory."""
 
 import zlib
 

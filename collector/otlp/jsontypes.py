@@ -1,7 +1,7 @@
 """OTLP/JSON as typed structs (msgspec): unknown fields are ignored, as the protocol asks.
 
-protobuf's own JSON reader is not used: it takes hex ids for base64 and stores 24-byte trace ids without an error
-(case 32), and it is four times slower.
+protobuf's own JSON reader is not used: it takes hex ids for base64 and stores 24-byte trace ids without an error,
+and it is slower.
 """
 
 from binascii import unhexlify

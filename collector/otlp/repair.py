@@ -1,6 +1,6 @@
 """Bodies with text that is no Unicode: what is wrong becomes U+FFFD, everything else is copied.
 
-A parser refuses a whole request for one bad byte in one attribute (case 37), and the sender would never get the other
+A parser refuses a whole request for one bad byte in one attribute, and the sender would never get the other
 spans through. These walks run only after such a refusal.
 """
 
