@@ -91,8 +91,10 @@ def _callbacks(app: dash.Dash, source: Source, base: str) -> None:
     in_browser(
         browser("infractl", "range"),
         Output("url", "search"),
-        Input("range", "value"),
+        Input("range", "n_submit"),
+        Input("range", "n_blur"),
         Input({"type": "figure", "name": ALL}, "relayoutData"),
+        State("range", "value"),
         State("url", "search"),
         prevent_initial_call=True,
     )

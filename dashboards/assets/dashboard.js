@@ -32,10 +32,12 @@
       title: function (title) {
         if (title) document.title = title;
       },
-      range: function (typed, zooms, search) {
+      // Only Enter or leaving the field counts: a field that a late answer draws anew must not undo a Back.
+      range: function (submits, blurs, zooms, typed, search) {
         const by = (window.dash_clientside.callback_context.triggered[0] || {}).prop_id || "";
         const now = new URLSearchParams(search || "").get("range") || "";
         if (by.startsWith("range")) {
+          if (!submits && !blurs) return none();
           const text = (typed || "").trim();
           return text === now ? none() : query(search, "range", text);
         }
