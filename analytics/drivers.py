@@ -1,7 +1,7 @@
 """Drivers of a request: span columns, attributes, and metrics as they stood when the request arrived (as-of join)."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,20 @@ _UNITS = {
 }
 
 
-def unit_of(name: str) -> str:
-    """Return the unit of a driver: its span column's, else what the metric's name ends in; empty where unknown."""
+def stated_units(samples: "pl.DataFrame") -> dict[str, str]:
+    """Return the units that the samples of a MetricQuery state, by metric name."""
+    if not {"name", "unit"} <= set(samples.columns):
+        return {}
+    return dict(samples.select("name", "unit").drop_nulls().unique("name", keep="first").iter_rows())
+
+
+def unit_of(name: str, stated: Mapping[str, str] | None = None) -> str:
+    """Return the unit of a driver: its span column's, the one `stated`, or what its name ends in; empty if unknown."""
     column = SPANS.column(name)
     if column is not None:
         return column.unit
+    if stated and name in stated:
+        return stated[name]
     return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
 
 

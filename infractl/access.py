@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +12,7 @@ import orjson
 from infractl import wire
 from store.batch import Batch, Receipt
 from store.errors import ExitCode, InfractlError, SourceError, StoreError, StoreLockedError, UsageError
+from store.window import format_time, parse_duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +44,10 @@ class Access(Protocol):
         """Describe sources, rows, drops, size and lock holder."""
         ...
 
+    def doctor(self, since: str, limits_s: Mapping[str, float]) -> dict[str, Any]:
+        """Look for what is missing, stale, renamed or mistyped (see infractl.doctor)."""
+        ...
+
     def close(self) -> None:
         """Release the file or connection."""
         ...
@@ -69,9 +75,23 @@ class LocalAccess:
 
     def status(self) -> dict[str, Any]:
         """Describe the store; no server, so no targets."""
+        from infractl.fleet import fleet
         from infractl.status import store_status
 
-        return store_status(self.database) | {"lock": {"pid": os.getpid(), "server": None}}
+        now = self.database.newest() or datetime.now(UTC)
+        return (
+            store_status(self.database)
+            | fleet(self.database, now)
+            | {"at": format_time(now), "lock": {"pid": os.getpid(), "server": None}}
+        )
+
+    def doctor(self, since: str, limits_s: Mapping[str, float]) -> dict[str, Any]:
+        """Look at what is stored, up to the newest row."""
+        from infractl.doctor.facts import gather
+        from infractl.doctor.report import report
+
+        now = self.database.newest() or datetime.now(UTC)
+        return report(gather(self.database, now, parse_duration(since), limits_s=limits_s))
 
     def close(self) -> None:
         """Release the file."""
@@ -111,6 +131,16 @@ class RemoteAccess:
         """Status as the server sees it."""
         found: dict[str, Any] = orjson.loads(self._ask("GET", "/api/v1/status"))
         return found
+
+    def doctor(self, since: str, limits_s: Mapping[str, float]) -> dict[str, Any]:
+        """Have the server look; it knows its targets too."""
+        query: list[tuple[str, str]] = [("since", since), *(("limit", f"{n}={s!r}") for n, s in limits_s.items())]
+        found: dict[str, Any] = orjson.loads(self._ask("GET", "/api/v1/doctor", params=query))
+        return found
+
+    def answers(self) -> None:
+        """Make sure that a server answers. Raises SourceError."""
+        self._ask("GET", "/healthz")
 
     def close(self) -> None:
         """Close the connection."""
@@ -163,7 +193,7 @@ def _owner(directory: Path) -> RemoteAccess | None:
         return None
     remote = RemoteAccess(url)
     try:
-        remote.status()
+        remote.answers()
     except SourceError:
         remote.close()
         return None

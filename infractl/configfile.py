@@ -1,5 +1,6 @@
 """infractl.yaml: read with the line of every key, checked against what is known."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from store.errors import ConfigError
 from store.nearest import nearest
 
 DEFAULT_FILE = "infractl.yaml"
+_QUOTED = re.compile(r"\b(alias|anchor|tag|tag handle) '.*?'")
+"""Values that YAML repeats because they begin with * & or !; one may be a password without quotes."""
 
 
 class Content(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -26,6 +29,14 @@ class Telemetry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     traces: bool = True
     endpoint: str | None = None
+
+
+class Collector(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Something on this machine that is read at an interval; `root` is where the host's file system is mounted."""
+
+    every: str = "15s"
+    labels: dict[str, str] = {}
+    root: str = "/"
 
 
 class AnalysisSchedule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -93,7 +104,10 @@ def load(path: Path) -> ConfigFile:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{line}: {getattr(error, 'problem', None) or error}", "mend the YAML") from error
+        problem = _QUOTED.sub(r"\1", getattr(error, "problem", None) or str(error))
+        raise ConfigError(
+            f"{path}{line}: {problem}", "mend the YAML; put quotes around a value with * & or !"
+        ) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: the top level must be a mapping", "see docs/configuration.md")
     lines: dict[tuple[str | int, ...], int] = {}

@@ -55,7 +55,7 @@ class Exposition:
         self._published: dict[str, _Published] = {}
         self._counters: dict[OwnMetric, Counter[Labels]] = {m: Counter() for m in own.METRICS if m.kind == "counter"}
         self._queue: tuple[Callable[[], int], int] | None = None
-        self._received: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self._received: Callable[[], Mapping[tuple[str, str, str], int]] = dict
         self._lock = Lock()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Collector(self))
@@ -106,8 +106,8 @@ class Exposition:
         """Ask `rows` at each scrape how many rows wait; told only at submit, the gauge would never fall again."""
         self._queue = (rows, limit_rows)
 
-    def watch_receivers(self, requests: Callable[[], Mapping[tuple[str, str], int]]) -> None:
-        """Ask `requests` at each scrape for the OTLP requests so far, by (protocol, outcome)."""
+    def watch_receivers(self, requests: Callable[[], Mapping[tuple[str, str, str], int]]) -> None:
+        """Ask `requests` at each scrape for the requests received so far, by (protocol, signal, outcome)."""
         self._received = requests
 
     def render(self) -> bytes:
@@ -126,7 +126,7 @@ class Exposition:
             published = list(self._published.values())
             counters = {metric: dict(counts) for metric, counts in self._counters.items()}
             signals = list(self._signals.values())
-        counters[own.RECEIVED] = {(protocol, outcome): n for (protocol, outcome), n in self._received().items()}
+        counters[own.RECEIVED] = {(*labels,): n for labels, n in self._received().items()}
         for signal in signals:
             yield _signal_family(signal, [p.signals.get(signal.name, {}) for p in published])
         queue = _queue_gauges(self._queue)

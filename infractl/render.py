@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analytics.codec import rows, to_json
 from analytics.result import Finding, Result, distinct
+from infractl.fleet_text import DEVICES, ENGINES, HOSTS, TARGETS, remarks, table
 from store.window import format_time
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ def status_text(status: Mapping[str, Any]) -> str:
     lines = [f"data    {status['data']}  {status['size_bytes'] / 1e6:.1f} MB", f"lock    {owner}"]
     lines += [f"rows    {name}: {n}" for name, n in status["tables"].items()]
     lines += [f"time    {n}: {w['start']} – {w['end']}" for n, w in status["extent"].items() if w]
-    for title in ("targets", "receivers", "sources", "drops"):
+    for title, columns in (("devices", DEVICES), ("engines", ENGINES), ("hosts", HOSTS), ("targets", TARGETS)):
+        if status.get(title):
+            lines += ["", title, table(status[title], columns)]
+    lines += ["", *remarks(status)] if remarks(status) else []
+    for title in ("receivers", "sources", "drops"):
         if status.get(title):
             frame = pl.DataFrame(status[title], infer_schema_length=None)
             lines += ["", "rows refused" if title == "drops" else title, grid(frame, "simple")]

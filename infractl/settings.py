@@ -22,7 +22,19 @@ from store.errors import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 
 GLOBAL_KEYS = ("data", "server")
-SECTIONS = ("scrape_configs", "content", "telemetry", "analyses")
+SECTIONS = ("global", "scrape_configs", "collectors", "content", "telemetry", "analyses")
+ELSEWHERE = {
+    "rule_files": "infractl rules build writes rules for your Prometheus, which is where they are named",
+    "scrape_config_files": "move their jobs to scrape_configs",
+    "alerting": "infractl rules push --alertmanager-url URL sends alerts where no Prometheus does",
+    "remote_write": "infractl receives remote write, see docs/sources/push.md",
+    "remote_read": "infractl asks no other store; let that one send by remote write, see docs/sources/push.md",
+    "storage": "infractl stores below data, and the command line of your Prometheus says where that does",
+    "tracing": "infractl's own traces go to telemetry.endpoint",
+    "otlp": "infractl receives OTLP on serve.otlp_http_port and serve.otlp_grpc_port",
+    "runtime": "it is about Go",
+}
+"""Sections of a Prometheus file that infractl does not read, and where in infractl what they are about is."""
 DEFAULT_DATA = Path("infractl-data")
 
 
@@ -96,11 +108,22 @@ def schedules(config: ConfigFile) -> dict[str, AnalysisSchedule]:
 
 
 def check_top_level(config: ConfigFile) -> None:
-    """Refuse a top-level key nobody reads, naming the nearest."""
+    """Refuse a top-level key nobody reads, naming the nearest; of a Prometheus file's, what to do instead."""
+    foreign = [key for key in config.values if key in ELSEWHERE and config.values[key]]
+    if foreign:
+        raise _elsewhere(config, foreign)
     known = {*GLOBAL_KEYS, *SECTIONS, *COMMANDS}
     for key in config.values:
-        if key not in known:
+        if key not in known and key not in ELSEWHERE:
             raise ConfigError(f"{config.where(key)}: unknown key {key!r}", nearest_key(key, known))
+
+
+def _elsewhere(config: ConfigFile, keys: list[str]) -> ConfigError:
+    """Return the error for sections that only Prometheus reads: all at once, so that a file is mended at once."""
+    first, *others = keys
+    more = "".join(f", {key} (line {config.lines[(key,)]}) too" for key in others)
+    instead = "; ".join(f"{key}: {ELSEWHERE[key]}" for key in keys)
+    return ConfigError(f"{config.where(first)}: {first} is for Prometheus itself{more}", f"take it out. {instead}")
 
 
 def command_defaults(config: ConfigFile, command: click.Command, path: tuple[str, ...]) -> dict[str, Any]:

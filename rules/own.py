@@ -35,10 +35,10 @@ REFUSED = OwnMetric(
 INGESTED = OwnMetric("infractl_ingest_rows_total", "counter", "Rows committed", ("source", "table"))
 DROPPED = OwnMetric("infractl_ingest_dropped_rows_total", "counter", "Rows refused, by reason", ("source", "reason"))
 RECEIVED = OwnMetric(
-    "infractl_otlp_requests_total",
+    "infractl_received_requests_total",
     "counter",
-    "OTLP requests by outcome: stored, partial, empty, or why nothing was stored",
-    ("protocol", "outcome"),
+    "Requests of OTLP and remote write by outcome: stored, partial, empty, or why nothing was stored",
+    ("protocol", "signal", "outcome"),
 )
 QUEUE = OwnMetric("infractl_queue_rows", "gauge", "Rows waiting to be committed")
 QUEUE_LIMIT = OwnMetric("infractl_queue_limit_rows", "gauge", "Rows the queue holds before senders are told to wait")
@@ -53,7 +53,7 @@ DEAD_MANS_SWITCH = "InfractlDeadMansSwitch"
 QUEUE_FULL_RATIO = 0.9
 """Room for one more batch is gone soon after this; a queue drained in time stays near zero."""
 MINUTE = timedelta(minutes=1)
-KEPT_AS_NULL = ("blank_value", "out_of_range")
+KEPT_AS_NULL = ("blank_value", "out_of_range", "not_a_number")
 """Reasons for which a sample is stored as "not available": a GPU without a sensor says so at every scrape."""
 RECENT = 10 * MINUTE
 """How far back a refused row still counts: twice as long as the alert on it holds."""

@@ -25,9 +25,10 @@ class SpanQuery:
 class MetricQuery:
     """Samples of series whose canonical or raw name is in `names`, ordered by ts.
 
-    Gives columns ts, name (as asked for), series_id, value (canonical unit where asked by canonical name), combine,
-    service, instance, job, labels (JSON). Samples that are not available (null) are kept: they end a series.
-    `where` compares with a label, service, instance or job.
+    Gives ts, name (as asked for), series_id, value (in the canonical unit where asked by canonical name), unit (of that
+    value; null where not known), combine, kind (type that was declared: counter, gauge, …), raw (name on the wire),
+    service, instance, job, labels (JSON). Samples that are not available (null) are kept: they end a series. `where`
+    compares with a label, service, instance or job.
     """
 
     names: tuple[str, ...]

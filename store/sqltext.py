@@ -120,9 +120,10 @@ def _select_metrics(query: MetricQuery, window: Window) -> Statement:
         "SELECT p.ts, CASE WHEN s.canonical IN "
         f"({marks}) THEN s.canonical ELSE s.name END AS name, s.series_id, "
         f"CASE WHEN s.canonical IN ({marks}) THEN p.value * coalesce(s.scale, 1) ELSE p.value END AS value, "
-        "coalesce(s.combine, 'mean') AS combine, s.service, s.instance, s.job, s.labels "
+        f"CASE WHEN s.canonical IN ({marks}) OR coalesce(s.scale, 1) = 1 THEN s.unit END AS unit, "
+        "coalesce(s.combine, 'mean') AS combine, s.kind, s.name AS raw, s.service, s.instance, s.job, s.labels "
         "FROM metric_samples AS p JOIN metric_series AS s USING (series_id) "
         f"WHERE {bounds} AND (s.canonical IN ({marks}) OR s.name IN ({marks})){matched} ORDER BY p.ts"
     )
     names = list(query.names)
-    return text, [*names, *names, *times, *names, *names, *args]
+    return text, [*names, *names, *names, *times, *names, *names, *args]

@@ -69,20 +69,22 @@ METRIC_SERIES = Table(
     name="metric_series",
     doc="One row per time series: its raw name beside the canonical one, and how its value converts.",
     key=("series_id",),
-    refreshed=("canonical", "semantic", "unit", "scale", "combine"),  # a newer preset or --map names it better
+    refreshed=("canonical", "kind", "semantic", "unit", "scale", "combine"),  # a newer preset or --map names it better
     columns=(
         Column("series_id", Kind.ID, "hash of name and sorted labels"),
         Column("name", T, "name on the wire"),
         Column("canonical", T, "canonical name (preset); null where no preset knows it"),
-        Column("kind", T, "type as exposed: counter, gauge, histogram, summary, unknown"),
-        Column("semantic", T, "what it is: level, rate, cumulative, last_event; null where no preset knows it"),
+        Column(
+            "kind", T, "type as exposed: counter, gauge, histogram, exponential_histogram, summary, unknown; or null"
+        ),
+        Column("semantic", T, "level, rate, cumulative, last_event, bitmask or info; null where no preset knows it"),
         Column("unit", T, "unit of the canonical value"),
         Column("scale", F, "canonical value = value x scale"),
         Column("combine", T, "how series of one entity combine: sum, mean or max"),
         Column("job", T, "scrape job"),
         Column("instance", T, "scraped address"),
         Column("service", T, "label service or service_name, else the job: joins with spans.service"),
-        Column("labels", J, "all labels, raw"),
+        Column("labels", J, "all labels and those a preset adds; le in the canonical unit: raw where scale is 1"),
         Column("first_ts", TS, "first sample seen"),
     ),
 )
@@ -96,6 +98,26 @@ METRIC_SAMPLES = Table(
         Column("series_id", Kind.ID, "series"),
         Column("ts", TS, "time of the sample"),
         Column("value", F, "raw value; null: stale or not available"),
+    ),
+)
+
+EVENTS = Table(
+    name="events",
+    doc="One row per thing that happened: a driver's Xid, a switch error, a kernel message.",
+    key=("event_id",),
+    time="ts",
+    columns=(
+        Column("event_id", T, "hash of what makes it one event: time, kind, host, entity, code and message"),
+        Column("ts", TS, "when it happened"),
+        Column("kind", T, "xid, nvswitch_error, fabric_manager, oom_kill, pcie_error, network_link_down, …"),
+        Column("severity", T, "info, warning or critical"),
+        Column("host", T, "host it happened on"),
+        Column("service", T, "service, where one was named at import"),
+        Column("entity", T, "what it happened to: PCI address of a GPU or switch, network device, process"),
+        Column("code", T, "code of the source: number of an Xid or SXid"),
+        Column("message", T, "what the source said"),
+        Column("labels", J, "more that is known: gpu_uuid, pid, process, port, meaning"),
+        Column("source", T, "where it came from"),
     ),
 )
 
@@ -128,7 +150,7 @@ INGEST_DROPS = Table(
     ),
 )
 
-TABLES: tuple[Table, ...] = (SPANS, METRIC_SERIES, METRIC_SAMPLES, INGEST_BATCH, INGEST_DROPS)
+TABLES: tuple[Table, ...] = (SPANS, METRIC_SERIES, METRIC_SAMPLES, EVENTS, INGEST_BATCH, INGEST_DROPS)
 BY_NAME = {table.name: table for table in TABLES}
 
 INFERENCE_OPERATIONS = (

@@ -46,6 +46,7 @@ class Writer:
         Raises BusyError when the queue is full (a batch larger than the whole queue is taken when it is empty).
         """
         future: Future[Receipt] = Future()
+        future.set_running_or_notify_cancel()  # who stops waiting must not cancel it: the batch is stored all the same
         with self._wake:
             if self._closing:
                 raise BusyError("the store is closing")

@@ -1,6 +1,6 @@
 """From frames to the answer of `analyze p99`: groups, their frames, signals, findings and notes."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import polars as pl
 
@@ -42,10 +42,11 @@ def _groups(gathered: Gathered, params: P99Params, window: Window) -> list[Group
     parts = frames.groups(gathered.rows, params.by)
     sizes = sorted((rows.height for _, rows in parts), reverse=True)
     least = sizes[min(FITTED_GROUPS, len(sizes)) - 1]
-    return [
+    found = [
         examine(labels, rows, gathered.drivers, params, window, fit=not gathered.refusal and rows.height >= least)
         for labels, rows in parts
     ]
+    return [replace(group, units=gathered.units) for group in found]
 
 
 def _frame(name: str, groups: list[Group], params: P99Params, gathered: Gathered) -> pl.DataFrame:

@@ -72,14 +72,16 @@ def _summary(group: Group, params: P99Params, episode: Episode, moved: dict[str,
     doubt = "" if group.model.verdict == "ok" else f" ({group.model.verdict})"
     text += f"; associated with {share(leading)} of the {group.model.r1:.0%} explained{doubt}"
     if moved is not None and moved["moved"] > 0:
-        inside, outside = (quantity(moved[at], _unit(moved["driver"])) for at in ("driver_inside", "driver_outside"))
+        inside, outside = (
+            quantity(moved[at], _unit(moved["driver"], group)) for at in ("driver_inside", "driver_outside")
+        )
         text += f"; in this episode {moved['driver']} moved it most ({outside} outside, {inside} inside)"
     return text
 
 
-def _unit(driver: str) -> str:
+def _unit(driver: str, group: Group) -> str:
     """Choose the unit to write after a driver's value; a ratio or a count of requests says so by its name."""
-    unit = unit_of(driver)
+    unit = unit_of(driver, group.units)
     return unit if unit in ("s", "bytes", "bytes/s") else ""
 
 

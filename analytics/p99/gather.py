@@ -8,7 +8,7 @@ import polars as pl
 
 from analytics import frames
 from analytics.analysis import Inputs
-from analytics.drivers import join_metrics, matching
+from analytics.drivers import join_metrics, matching, stated_units
 from analytics.p99 import AUTO_COLUMNS, AUTO_METRICS, AUTO_WHOLE_ANSWER, WHO, P99Params, wanted_drivers
 from store.columns import Kind
 from store.tables import SPANS
@@ -21,7 +21,8 @@ _RESERVED = ("ts", "y", "n", "bucket", "fitted", "trace_id", "span_id", "_row")
 class Gathered:
     """`rows` has ts (sorted), y, labels, trace_id, span_id, _row and one float column per driver.
 
-    `refusal` names drivers that have no data anywhere; `dropped` counts requests without a usable target.
+    `refusal` names drivers that have no data anywhere; `dropped` counts requests without a usable target; `units` are
+    those that metrics state.
     """
 
     rows: pl.DataFrame
@@ -29,6 +30,7 @@ class Gathered:
     dropped: Mapping[str, int]
     notes: tuple[str, ...]
     refusal: str
+    units: Mapping[str, str]
 
 
 def gather(inputs: Inputs, params: P99Params) -> Gathered:
@@ -39,7 +41,9 @@ def gather(inputs: Inputs, params: P99Params) -> Gathered:
     usable = requests.with_columns(_number(params.target).alias("y")).drop_nulls(["ts", "y"]).sort("ts")
     lost = requests.height - usable.height
     dropped = {f"{params.target} is not a number": lost} if lost else {}
-    found, missing = _drivers(usable, inputs.get("metrics"), params)
+    metrics = inputs.get("metrics")
+    samples = metrics if metrics is not None else pl.DataFrame()
+    found, missing = _drivers(usable, samples, params)
     labelled = frames.label_columns(usable, params.by).select("ts", "y", "trace_id", "span_id", *params.by)
     return Gathered(
         rows=labelled.with_columns(found).with_row_index("_row"),
@@ -47,6 +51,7 @@ def gather(inputs: Inputs, params: P99Params) -> Gathered:
         dropped=dropped,
         notes=tuple(f"{n} requests left out: {reason}" for reason, n in dropped.items()),
         refusal=_unknown(missing) if missing and usable.height and params.drivers != ("auto",) else "",
+        units=stated_units(samples),
     )
 
 
@@ -55,14 +60,11 @@ def _number(name: str) -> pl.Expr:
     return pl.when(value.is_finite()).then(value)
 
 
-def _drivers(
-    requests: pl.DataFrame, metrics: pl.DataFrame | None, params: P99Params
-) -> tuple[list[pl.Series], list[str]]:
+def _drivers(requests: pl.DataFrame, samples: pl.DataFrame, params: P99Params) -> tuple[list[pl.Series], list[str]]:
     """Values of each driver that has any, and the names that have none. A metric goes before an attribute."""
     columns, attributes, names = wanted_drivers(params)
     who = [pl.col(name).cast(pl.String) for name in WHO if name in requests.columns]
     key = requests.select("ts", *who)
-    samples = metrics if metrics is not None else pl.DataFrame()
     joined = join_metrics(key, matching(samples, params.where), names) if samples.height else key
     found: dict[str, pl.Series] = {}
     for source, wanted in ((joined, names), (requests, (*columns, *attributes))):

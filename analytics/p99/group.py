@@ -1,6 +1,7 @@
 """One set of labels: its requests fitted and cut into windows."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import polars as pl
@@ -19,7 +20,10 @@ MEDIAN_REQUESTS = 50
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Everything found for one set of labels; `rows` are its requests, `table` its windows."""
+    """Everything found for one set of labels; `rows` are its requests, `table` its windows.
+
+    `units` are those that its drivers' metrics state.
+    """
 
     labels: dict[str, str]
     rows: pl.DataFrame
@@ -28,6 +32,7 @@ class Group:
     selection: Selection
     model: Model | None
     notes: tuple[str, ...]
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 def examine(

@@ -31,7 +31,7 @@ def _coefficients(group: Group, params: P99Params, _dropped: Mapping[str, int]) 
     rows = []
     for i, term in enumerate(("(intercept)", *group.selection.names)):
         row: Row = {"term": term, "estimate": model.coefficients[i], "unit": unit}
-        row |= {"ci_low": model.low[i], "ci_high": model.high[i], "per": unit_of(term) or "1" if i else ""}
+        row |= {"ci_low": model.low[i], "ci_high": model.high[i], "per": unit_of(term, group.units) or "1" if i else ""}
         if i:
             row |= {"effect": model.coefficients[i] * spread[i - 1]}
             row |= {"effect_low": model.low[i] * spread[i - 1], "effect_high": model.high[i] * spread[i - 1]}

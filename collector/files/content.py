@@ -1,5 +1,6 @@
 """The bytes of a file, unpacked, and what they look like: OTLP, Prometheus text or a table."""
 
+import codecs
 import gzip
 import re
 import zlib
@@ -15,7 +16,7 @@ _OTLP_KEY = re.compile(r'"resource_?(spans|metrics|logs)"\s*:', re.IGNORECASE)
 _PROMETHEUS = re.compile(
     r"^(# (HELP|TYPE|UNIT) \S|[a-zA-Z_:][\w:]*(\{.*\})?[ \t]+[-+]?(\d|\.\d|NaN|Inf)\S*([ \t]+-?\d+)?\s*$)"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # ESC is text: nvidia-smi topo -m underlines its header
 
 
 class Format(StrEnum):
@@ -78,6 +79,8 @@ def open_content(path: Path) -> Content:
                 f"{path}: the gzip stream is broken or cut short ({error})",
                 "fetch the file again; nothing was imported",
             ) from error
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what `>` writes in Windows PowerShell
+        body = body.decode("utf-16", errors="replace").encode()
     if not body.strip():
         raise SourceError(f"{path} is empty", "nothing was imported")
     return Content(path, body, _format(path, body))

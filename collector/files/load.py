@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collector.files.content import Content, Format, open_content
+from collector.files.devices.decode import DEVICE_KINDS, decode_devices, device_kind
 from collector.files.dialects import MEASURED
 from collector.files.options import FileKind, ImportOptions
 from collector.files.otlp import decode_otlp
@@ -17,6 +18,8 @@ from store.batch import Batch
 from store.errors import SourceError, UsageError
 
 _OTLP = (Format.OTLP_JSON, Format.OTLP_PROTOBUF)
+_STREAMS = frozenset({FileKind.OTLP, FileKind.PROMETHEUS}) | DEVICE_KINDS
+_HEAD = 65_536  # bytes looked at to tell which tool printed a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ def read(path: Path, options: ImportOptions | None = None) -> list[Batch]:
 def sniff(path: Path, options: ImportOptions | None = None) -> FileKind:
     """Tell what a file holds from its content. Raises SourceError for a broken file."""
     content = open_content(path)
-    return _kind(content, None if _known(content) else read_rows(content), options or ImportOptions())
+    told = _told(content)
+    return told or _kind(read_rows(content), options or ImportOptions())
 
 
 def load(path: Path, options: ImportOptions) -> Imported:
@@ -50,11 +54,11 @@ def load(path: Path, options: ImportOptions) -> Imported:
     the options do not fit it.
     """
     content = open_content(path)
-    kind = options.kind
-    if kind in (FileKind.OTLP, FileKind.PROMETHEUS) or (kind is None and _known(content)):
-        return _stream(content, kind or _kind(content, None, options), options)
+    kind = options.kind or _told(content)
+    if kind in _STREAMS:
+        return _stream(content, kind, options)
     rows = read_rows(content)
-    kind = kind or _kind(content, rows, options)
+    kind = kind or _kind(rows, options)
     decoded = (
         decode_requests(rows, options, content.stem) if kind is FileKind.REQUESTS else decode_series(rows, options)
     )
@@ -73,32 +77,49 @@ def _unusable(path: Path, refused: Mapping[str, Refusal]) -> SourceError:
     )
 
 
-def _known(content: Content) -> bool:
-    """Tell whether the bytes alone say the kind."""
-    return content.format in (*_OTLP, Format.PROMETHEUS)
-
-
-def _kind(content: Content, rows: Rows | None, options: ImportOptions) -> FileKind:
-    """Tell the kind; a table is a request log where it has (or --map names) a field that only requests have."""
+def _told(content: Content) -> FileKind | None:
+    """Tell the kind where the bytes alone say it; a table needs its columns read."""
     if content.format in _OTLP:
         return FileKind.OTLP
-    if rows is None:
+    if content.format is Format.PROMETHEUS:
         return FileKind.PROMETHEUS
+    if content.format is Format.PARQUET:
+        return None
+    head = content.body[:_HEAD].decode("utf-8-sig", errors="replace")
+    return device_kind(head)
+
+
+def _kind(rows: Rows, options: ImportOptions) -> FileKind:
+    """Tell the kind; a table is a request log where it has (or --map names) a field that only requests have."""
     recognised = {source.field for source in plan_requests(rows, ImportOptions()).sources}
     return FileKind.REQUESTS if MEASURED & (recognised | options.mapping.keys()) else FileKind.SERIES
 
 
 def _stream(content: Content, kind: FileKind, options: ImportOptions) -> Imported:
-    """Decode OTLP or Prometheus text, whose fields and units are their own."""
+    """Decode OTLP, Prometheus text or what a tool printed, whose fields and units are their own."""
     for option, given in (("--map", options.mapping), ("--unit", options.units)):
         if given:
-            raise UsageError(f"{option} does not apply to {kind} files", "it names columns of requests and series")
+            raise UsageError(
+                f"{option} does not apply to {kind} files",
+                "it names columns of requests and series; --as series reads any table as one",
+            )
+    if kind in DEVICE_KINDS:
+        return _device(content, kind, options)
     if kind is FileKind.PROMETHEUS:
         batch = decode_prometheus(content, options, _source(content.path))
     else:
         batch = decode_otlp(content, options.content, _source(content.path))
     refused = {reason: Refusal(count, str(content.path)) for reason, count in batch.drops.items()}
     return Imported(content.path, kind, (batch,), refused, notes=_nameless(batch))
+
+
+def _device(content: Content, kind: FileKind, options: ImportOptions) -> Imported:
+    """Decode what a tool of accelerators, kernel or fabric printed."""
+    batch, refused, notes = decode_devices(content, kind, options, _source(content.path))
+    if not batch.rows:
+        reasons = "; ".join((*(f"{r.count} {why} (first: {r.first})" for why, r in refused.items()), *notes))
+        raise SourceError(f"{content.path}: nothing to import: {reasons or 'no value and no event'}", "see --as")
+    return Imported(content.path, kind, (batch,), refused, notes=notes)
 
 
 def _nameless(batch: Batch) -> tuple[str, ...]:

@@ -20,6 +20,12 @@ class FileKind(StrEnum):
     SERIES = "series"
     OTLP = "otlp"
     PROMETHEUS = "prometheus"
+    NVIDIA_SMI = "nvidia_smi"
+    ROCM_SMI = "rocm_smi"
+    INTEL_GPU_TOP = "intel_gpu_top"
+    KERNEL_LOG = "kernel_log"
+    FABRIC_MANAGER = "fabric_manager"
+    INFINIBAND = "infiniband"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,12 @@
 """Columns of a table as series and samples: a series for each name and each set of labels."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import polars as pl
 
 from collector.files.measure import Measure
-from collector.presets.catalog import load
-from collector.presets.preset import Metric
+from collector.presets.catalog import canonical
 from collector.prometheus.identity import series_row
 from collector.prometheus.series import series_frame
 from store.tables import METRIC_SAMPLES, METRIC_SERIES
@@ -32,16 +30,6 @@ def tabulate(
     return {METRIC_SERIES.name: series_frame(found, first), METRIC_SAMPLES.name: samples}
 
 
-def known_metric(canonical: str) -> Metric | None:
-    """Return what the presets say of a canonical name; None for one that none knows."""
-    return _by_canonical().get(canonical)
-
-
-@cache
-def _by_canonical() -> dict[str, Metric]:
-    return {metric.canonical: metric for file in load().values() for metric in file.metrics.values()}
-
-
 def _label_sets(labels: pl.DataFrame, height: int) -> tuple[list[dict[str, str | None]], pl.Series]:
     """Return the different sets of labels, and for each row the number of its set."""
     if not labels.width:
@@ -57,7 +45,7 @@ def _row(measure: Measure, labels: Mapping[str, str]) -> dict[str, Any]:
     row = series_row(measure.name, labels, kind, measure.unit)
     if measure.canonical is None:
         return row
-    metric = known_metric(measure.canonical)
+    metric = canonical(measure.canonical)
     return row | {
         "canonical": measure.canonical,
         "unit": (metric.unit if metric else None) or measure.unit,

@@ -12,9 +12,10 @@ from collector.files.options import ImportOptions
 from collector.files.plan import Plan, Source, make_plan
 from collector.files.refusals import Refusal, split
 from collector.files.rows import Rows
-from collector.files.samples import known_metric, tabulate
+from collector.files.samples import tabulate
 from collector.files.times import Clock, read_times
 from collector.files.units import UNITS, factor_to, unit, unit_of_name
+from collector.presets.catalog import canonical
 from store.errors import UsageError
 
 _NAME = re.compile(r"[a-zA-Z_:][\w:]*")
@@ -59,7 +60,7 @@ def decode_series(rows: Rows, options: ImportOptions) -> Decoded:
 
 
 def _is_known(field: str) -> bool:
-    return field == "ts" or known_metric(field) is not None
+    return field == "ts" or canonical(field) is not None
 
 
 def _measures(rows: Rows, plan: Plan, kept: pl.Series) -> tuple[list[Measure], dict[str, Refusal], list[str]]:

@@ -6,10 +6,13 @@ from typing import NamedTuple
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector.otlp.decode import rejected
 from collector.otlp.inflate import TooLargeError
+from collector.otlp.metrics import REASONS
+from collector.push.batch import Pushed
 from store.batch import Batch
 from store.errors import BusyError, InfractlError, SourceError, StoreError
 
@@ -17,6 +20,17 @@ _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNAVAILABLE = 3, 8, 14
 
 STORE_RETRY_AFTER_S = 5.0
 """How long a sender waits when the store failed: a full disk is not freed in a second."""
+
+
+def metrics_response(pushed: Pushed) -> ExportMetricsServiceResponse:
+    """Answer for stored metrics; points that were refused make it a partial success, which no sender retries."""
+    answer = ExportMetricsServiceResponse()
+    refused = pushed.refused
+    if refused:
+        reasons = "; ".join(f"{reason}: {n} ({REASONS.get(reason, '')})" for reason, n in sorted(refused.items()))
+        answer.partial_success.rejected_data_points = sum(refused.values())
+        answer.partial_success.error_message = f"points refused: {reasons}"
+    return answer
 
 
 def export_response(batch: Batch) -> ExportTraceServiceResponse:

@@ -46,7 +46,7 @@ def decode_protobuf(body: bytes, options: ContentOptions = DEFAULT_CONTENT) -> B
     rows = SpanRows(options)
     for group in request.resource_spans:
         bad = repaired and _BAD in group.resource.SerializeToString()
-        resource = _attributes(group.resource.attributes)
+        resource = attributes_as_python(group.resource.attributes)
         for part in group.scope_spans:
             scope = part.scope.name
             origin = origin_of(resource, scope, options, repaired=bad or (repaired and REPLACEMENT in scope))
@@ -121,7 +121,8 @@ def _check_shape(request: jsontypes.Request, body: bytes) -> None:
         raise _malformed("JSON", f"found {found!r}; {hint}")
 
 
-def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+def attributes_as_python(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+    """Attributes as plain Python values."""
     return {pair.key: _value(pair.value) for pair in pairs}
 
 
@@ -133,7 +134,7 @@ def _value(value: AnyValue) -> Any:
     if kind == "array_value":
         return [_value(item) for item in value.array_value.values]
     if kind == "kvlist_value":
-        return _attributes(value.kvlist_value.values)
+        return attributes_as_python(value.kvlist_value.values)
     return b64encode(value.bytes_value).decode() if kind == "bytes_value" else None
 
 
@@ -148,9 +149,9 @@ def _span(span: Span, *, repaired: bool) -> WireSpan:
         end_ns=span.end_time_unix_nano,
         status=span.status.code,
         status_message=span.status.message,
-        attributes=_attributes(span.attributes),
-        events=[(event.name, event.time_unix_nano, _attributes(event.attributes)) for event in span.events],
-        links=[(link.trace_id, link.span_id, _attributes(link.attributes)) for link in span.links],
+        attributes=attributes_as_python(span.attributes),
+        events=[(event.name, event.time_unix_nano, attributes_as_python(event.attributes)) for event in span.events],
+        links=[(link.trace_id, link.span_id, attributes_as_python(link.attributes)) for link in span.links],
         repaired=repaired and _BAD in span.SerializeToString(),
     )
 

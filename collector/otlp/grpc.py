@@ -1,4 +1,4 @@
-"""OTLP/gRPC receiver: TraceService.Export, acknowledged only after COMMIT.
+"""OTLP/gRPC receiver: Export of TraceService and MetricsService, acknowledged only after COMMIT.
 
 Requests reach us as bytes, so that our decoder (and its repair of invalid UTF-8) reads them, not gRPC's.
 """
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 
 import grpc
 
-from collector.otlp.answers import error_status, export_response, refusal_of
+from collector.otlp.answers import error_status, refusal_of
 from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
-from collector.otlp.decode import decode_protobuf
+from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts, Submit
-from store.batch import Batch
+from collector.otlp.signals import PROTOBUF, Signal, metrics, traces
+from collector.push.batch import Pushed
 from store.errors import InfractlError, SourceError
 
 MAX_MESSAGE_BYTES = 32 << 20
 """Largest message, inflated. gRPC's default of 4 MiB loses whole batches of spans that carry prompts."""
 
-_SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
+_SERVICE = "opentelemetry.proto.collector.{0}.v1.{1}Service"
 _THREADS = 8  # each waits for a commit, so more than there are cores
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _DETAILS = "grpc-status-details-bin"
@@ -42,8 +43,9 @@ def start(
     submit: Submit,
     options: ContentOptions = DEFAULT_CONTENT,
     counts: ReceiverCounts | None = None,
+    decoder: MetricsDecoder | None = None,
 ) -> GrpcReceiver:
-    """Listen on `host:port` (port 0: a free one) without TLS.
+    """Listen on `host:port` (port 0: a free one) without TLS. `decoder` is the one that other receivers use too.
 
     Raises SourceError when the address cannot be used.
     """
@@ -54,9 +56,11 @@ def start(
             ("grpc.so_reuseport", 0),  # else a second server takes half of the requests without an error
         ],
     )
-    exporter = _Exporter(submit, options, counts or ReceiverCounts())
-    method = grpc.unary_unary_rpc_method_handler(exporter.export)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {"Export": method}),))
+    counted = counts or ReceiverCounts()
+    for name, signal in (("Trace", traces(options)), ("Metrics", metrics(decoder or MetricsDecoder()))):
+        method = grpc.unary_unary_rpc_method_handler(_Exporter(submit, signal, counted).export)
+        service = _SERVICE.format(name.lower(), name)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": method}),))
     try:
         bound = server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     except RuntimeError:
@@ -70,22 +74,23 @@ def start(
 @dataclass(frozen=True, slots=True)
 class _Exporter:
     submit: Submit
-    options: ContentOptions
+    signal: Signal
     counts: ReceiverCounts
 
     def export(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            batch = self._store(body)
+            pushed = self._store(body)
         except InfractlError as error:
-            self.counts.refused("grpc", refusal_of(error).reason)
+            self.counts.refused("grpc", refusal_of(error).reason, self.signal.name)
             status = error_status(error)
             context.set_trailing_metadata(((_DETAILS, status.SerializeToString()),))
             context.abort(_CODES[status.code], status.message)
-        self.counts.taken("grpc", batch)
-        return bytes(export_response(batch).SerializeToString())
+        self.counts.taken("grpc", pushed.batch, self.signal.name)
+        return bytes(self.signal.respond(pushed).SerializeToString())
 
-    def _store(self, body: bytes) -> Batch:
-        batch = decode_protobuf(body, self.options)
-        if batch.rows or batch.drops:
-            self.submit(batch).result()
-        return batch
+    def _store(self, body: bytes) -> Pushed:
+        pushed = self.signal.decoders[PROTOBUF](body)
+        if pushed.batch.rows or pushed.batch.drops:
+            self.submit(pushed.batch).result()
+        self.signal.committed(pushed)
+        return pushed

@@ -1,10 +1,10 @@
-"""OTLP/HTTP receiver: POST /v1/traces as an ASGI app, acknowledged only after COMMIT."""
+"""OTLP/HTTP receiver: POST /v1/traces and /v1/metrics as an ASGI app, acknowledged only after COMMIT."""
 
 import asyncio
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 
 from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
@@ -12,30 +12,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from collector.otlp.answers import UnsupportedError, error_status, export_response, refusal_of
+from collector.otlp.answers import UnsupportedError, error_status, refusal_of
 from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
-from collector.otlp.decode import decode_json, decode_protobuf
-from collector.otlp.inflate import TooLargeError, inflate
+from collector.otlp.inflate import inflate
+from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts, Submit
-from store.batch import Batch
-from store.errors import BusyError, InfractlError
-
-PROTOBUF, JSON = "application/x-protobuf", "application/json"
-_DECODERS = {PROTOBUF: decode_protobuf, JSON: decode_json}
-_MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Largest body (as sent, inflated), bytes of bodies held at once, and bodies decoded at once."""
-
-    max_body_bytes: int = 16 * _MIB
-    max_inflated_bytes: int = 32 * _MIB
-    max_held_bytes: int = 128 * _MIB
-    decoders: int = 2
-
-
-DEFAULT_LIMITS = Limits()
+from collector.otlp.signals import JSON, PROTOBUF, Signal, metrics, traces
+from collector.push.batch import Pushed
+from collector.push.bodies import DEFAULT_LIMITS, Bodies, Limits
+from store.errors import InfractlError
 
 
 def create_app(
@@ -43,20 +28,18 @@ def create_app(
     options: ContentOptions = DEFAULT_CONTENT,
     limits: Limits = DEFAULT_LIMITS,
     counts: ReceiverCounts | None = None,
+    decoder: MetricsDecoder | None = None,
 ) -> Starlette:
     """Build the app. `app.state.counts` is the `ReceiverCounts` (the one given, else its own).
 
-    200 means stored. 503 with Retry-After: queue full or store failed, send again. 400, 413, 415: sending again is no
-    use. Refused spans of a stored batch are told as partial success.
+    `decoder` is the one that other receivers use too. 200 means stored. 503 with Retry-After: queue full or store
+    failed, send again. 400, 413, 415: sending again is no use. Refused spans and points of a stored batch are told as
+    partial success.
     """
-    receiver = _Receiver(submit, options, limits, counts or ReceiverCounts())
-    app = Starlette(
-        routes=[
-            Route("/v1/traces", receiver.export, methods=["POST"]),
-            Route("/v1/metrics", _traces_only, methods=["POST"]),
-            Route("/v1/logs", _traces_only, methods=["POST"]),
-        ]
-    )
+    receiver = _Receiver(submit, limits, counts or ReceiverCounts())
+    signals = {"/v1/traces": traces(options), "/v1/metrics": metrics(decoder or MetricsDecoder())}
+    routes = [Route(path, partial(receiver.export, signal), methods=["POST"]) for path, signal in signals.items()]
+    app = Starlette(routes=[*routes, Route("/v1/logs", _no_logs, methods=["POST"])])
     app.state.counts = receiver.counts
     return app
 
@@ -64,73 +47,59 @@ def create_app(
 class _Receiver:
     """Decodes in threads of its own, so the event loop stays free for other requests."""
 
-    def __init__(self, submit: Submit, options: ContentOptions, limits: Limits, counts: ReceiverCounts) -> None:
-        self.submit, self.options, self.limits, self.counts = submit, options, limits, counts
+    def __init__(self, submit: Submit, limits: Limits, counts: ReceiverCounts) -> None:
+        self.submit, self.limits, self.counts = submit, limits, counts
         self._threads = ThreadPoolExecutor(limits.decoders, thread_name_prefix="otlp-decode")
-        self._held_bytes = 0
+        self._bodies = Bodies(limits)
 
-    async def export(self, request: Request) -> Response:
+    async def export(self, signal: Signal, request: Request) -> Response:
         form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
-            batch = await self._receive(request, form)
+            pushed = await self._receive(signal, request, form)
         except ClientDisconnect:
-            self.counts.refused("http", "cut_off")
+            self.counts.refused("http", "cut_off", signal.name)
             return Response(status_code=400)
         except InfractlError as error:
-            return self._refuse(error, form)
-        self.counts.taken("http", batch)
-        answer = export_response(batch)
+            return self._refuse(error, form, signal)
+        self.counts.taken("http", pushed.batch, signal.name)
+        answer = signal.respond(pushed)
         body = json.dumps(MessageToDict(answer)).encode() if form == JSON else answer.SerializeToString()
         return Response(body, media_type=form)
 
-    async def _receive(self, request: Request, form: str) -> Batch:
+    async def _receive(self, signal: Signal, request: Request, form: str) -> Pushed:
         """Read, decode and store one request."""
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
-        if form not in _DECODERS:
+        if form not in signal.decoders:
             fact = f"content type {form!r} is not OTLP" if form else "no content type"
             raise UnsupportedError(fact, f"send {PROTOBUF} or {JSON}", "unsupported_type")
         if encoding not in ("identity", "gzip"):
             fact = f"content encoding {encoding!r} is not read"
             raise UnsupportedError(fact, "send the body plain or with gzip", "unsupported_encoding")
+        loop = asyncio.get_running_loop()
         chunks: list[bytes] = []
         try:
-            await self._read(request, chunks)
-            loop = asyncio.get_running_loop()
+            await self._bodies.read(request, chunks)
             # no name for the job: it would hold its error, whose traceback holds this frame and all the bytes
-            batch = await loop.run_in_executor(self._threads, self._decode, chunks, form, encoding)
+            pushed = await loop.run_in_executor(self._threads, self._decode, signal, chunks, form, encoding)
         finally:
-            self._held_bytes -= sum(map(len, chunks))
-        if batch.rows or batch.drops:
+            self._bodies.release(chunks)
+        if pushed.batch.rows or pushed.batch.drops:
             # shield: a request that is cancelled at shutdown must not cancel the commit
-            await asyncio.shield(asyncio.wrap_future(self.submit(batch)))
-        return batch
+            await asyncio.shield(asyncio.wrap_future(self.submit(pushed.batch)))
+        if pushed.tells:  # in a thread: it waits for a request that is being decoded
+            await loop.run_in_executor(self._threads, signal.committed, pushed)
+        return pushed
 
-    async def _read(self, request: Request, chunks: list[bytes]) -> None:
-        """Collect the body, within the limits on one body and on all that are held."""
-        limit = self.limits.max_body_bytes
-        declared = request.headers.get("content-length", "0")
-        size = 0
-        if declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
-        async for chunk in request.stream():
-            chunks.append(chunk)
-            size += len(chunk)
-            self._held_bytes += len(chunk)
-            if size > limit:
-                raise _too_large(limit)
-            if self._held_bytes > self.limits.max_held_bytes:
-                raise BusyError("too many bodies at once")
-
-    def _decode(self, chunks: list[bytes], form: str, encoding: str) -> Batch:
+    def _decode(self, signal: Signal, chunks: list[bytes], form: str, encoding: str) -> Pushed:
         body = b"".join(chunks)
         if encoding == "gzip":
             body = inflate(body, self.limits.max_inflated_bytes)
-        return _DECODERS[form](body, self.options)
+        return signal.decoders[form](body)
 
-    def _refuse(self, error: InfractlError, form: str) -> Response:
+    def _refuse(self, error: InfractlError, form: str, signal: Signal) -> Response:
         """Answer in the request's encoding, with Retry-After where the sender should try again."""
         refusal = refusal_of(error)
-        self.counts.refused("http", refusal.reason)
+        self.counts.refused("http", refusal.reason, signal.name)
         status = error_status(error)
         headers = {} if refusal.retry_after_s is None else {"Retry-After": str(math.ceil(refusal.retry_after_s))}
         if form == PROTOBUF:
@@ -139,11 +108,7 @@ class _Receiver:
         return Response(text, refusal.http_status, headers, JSON)
 
 
-def _too_large(limit: int) -> TooLargeError:
-    return TooLargeError(f"the body has more than {limit} bytes", "send smaller batches or raise the limit")
-
-
-async def _traces_only(request: Request) -> Response:
+async def _no_logs(request: Request) -> Response:
     return PlainTextResponse(
-        f"{request.url.path} is not received: infractl takes traces (/v1/traces) and scrapes metrics itself\n", 404
+        f"{request.url.path} is not received: infractl takes traces (/v1/traces) and metrics (/v1/metrics)\n", 404
     )

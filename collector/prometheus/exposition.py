@@ -30,8 +30,8 @@ class Exposition:
     """A page that was read. `series`, `values` and `times_ms` are parallel, in page order.
 
     `times_ms` is None where no line states a time. `types` holds the declared type by family name as declared.
-    `rejected` holds (line number, text) of lines that could not be read; `created` counts `_created` series left out;
-    `warnings` say what a person should know.
+    `rejected` holds (line number, text) of lines that could not be read. `created` counts `_created` series: dates, so
+    left out of the samples; `start_s` finds them. `warnings` say what a person should know.
     """
 
     series: Sequence[Series]
@@ -41,6 +41,7 @@ class Exposition:
     rejected: tuple[tuple[int, str], ...] = ()
     created: int = 0
     warnings: tuple[str, ...] = ()
+    starts: Mapping["StartKey", float] = field(default_factory=dict)
 
     @property
     def samples(self) -> list[Sample]:
@@ -49,6 +50,20 @@ class Exposition:
         return [
             Sample(s.name, s.labels, value, at) for s, value, at in zip(self.series, self.values, times, strict=True)
         ]
+
+    def start_s(self, series: Series) -> float | None:
+        """When a counter, histogram or summary last began at zero, in seconds since 1970; None where not stated."""
+        return self.starts.get(start_key(series)) if self.starts else None
+
+
+StartKey = tuple[str, frozenset[tuple[str, str]]]
+_PARTS = ("_total", "_created", "_bucket", "_sum", "_count")
+
+
+def start_key(series: Series) -> StartKey:
+    """Return what a series has in common with its `_created` series: family, labels but for `le` and `quantile`."""
+    family = next((series.name.removesuffix(part) for part in _PARTS if series.name.endswith(part)), series.name)
+    return family, frozenset(pair for pair in series.labels.items() if pair[0] not in ("le", "quantile"))
 
 
 _SUFFIXES = {
@@ -67,9 +82,13 @@ class Types:
     """Declared types, found by sample name."""
 
     def __init__(self, declared: Mapping[str, str]) -> None:
-        self.declared = declared
+        self.declared = dict(declared)
         # prometheus_client and SGLang, asked for OpenMetrics, write `TYPE a:b` above samples `a_b`
         self._folded = {fold(name): kind for name, kind in declared.items()}
+
+    def declare(self, family: str, kind: str) -> None:
+        """Take one more type; the last one of a family counts."""
+        self.declared[family] = self._folded[fold(family)] = kind
 
     def kind(self, name: str) -> str:
         """Return the type of a sample's family; unknown where none is declared."""

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import orjson
 
-from collector.presets.catalog import lookup
+from collector.presets.catalog import meaning
 from collector.presets.preset import Preset
 
-_SEPARATOR = b"\xff"  # never part of UTF-8, so no name or value can imitate it
+_SEPARATOR = "\udcff"  # is written as the byte 0xff, never part of UTF-8, so that no name or value can imitate it
 _SERVICE_LABELS = ("service", "service_name")
 
 
@@ -19,12 +20,9 @@ def series_id(name: str, labels: Mapping[str, str], superseded: bool = False) ->
     A series `superseded` by a newer name on its page has an id of its own: after an upgrade that emits both names the
     canonical series of the old name ends, and the new name carries on alone.
     """
-    parts = [
-        name,
-        *(part for pair in sorted(labels.items()) for part in pair),
-        *(("superseded",) if superseded else ()),
-    ]
-    return int.from_bytes(blake2b(_SEPARATOR.join(p.encode() for p in parts), digest_size=8).digest(), "big")
+    parts = [name, *chain.from_iterable(sorted(labels.items())), *(("superseded",) if superseded else ())]
+    text = _SEPARATOR.join(parts).encode("utf-8", "surrogateescape")  # one encoding: half the time of one for each part
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
 def series_row(name: str, labels: Mapping[str, str], kind: str = "unknown", unit: str | None = None) -> dict[str, Any]:
@@ -33,8 +31,7 @@ def series_row(name: str, labels: Mapping[str, str], kind: str = "unknown", unit
     `labels` include job and instance where it has them. A preset that knows the name sets canonical name, meaning,
     conversion and added labels; `unit` is used where none does.
     """
-    found = lookup(name)
-    preset = found if found and found.applies(labels, frozenset()) else None
+    preset = meaning(name, labels)
     return known_row(name, labels, kind, preset) | ({"unit": unit} if preset is None else {})
 
 

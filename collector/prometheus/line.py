@@ -24,23 +24,26 @@ def _line(pair: str) -> re.Pattern[str]:
 
 
 _PLAIN, _QUOTED = _line(_BARE), _line(_ANY)
+_TAIL = re.compile(rf"\s*+({_NUMBER}(?:\s++{_NUMBER})?+)(?:{_EXEMPLAR})?+\s*+", re.ASCII)
 _PAIR = re.compile(r'(\w+)\s*+=\s*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.ASCII)
 _QUOTED_PAIR = re.compile(rf"(?:([a-zA-Z_]\w*+)|({_STRING}))(?:\s*+=\s*+({_STRING}))?+", re.ASCII)
 _ESCAPE = re.compile(r"\\([\\\"n])")
 _TYPE = re.compile(rf"\s*+\#\s*+TYPE\s++(?:([a-zA-Z_:][\w:.]*+)|({_STRING}))\s++(\w++)\s*+", re.ASCII)
+_METADATA = re.compile(rf"\s*+\#\s*+(HELP|TYPE|UNIT)\s++(?:([a-zA-Z_:][\w:.]*+)|({_STRING}))(?:\s++(.*+))?+", re.ASCII)
 KINDS = frozenset(
     {"counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset", "gaugehistogram"}
 )
 
 
 class Line(NamedTuple):
-    """A sample line. `value` and `time` are texts, unread; `plain` says that no exemplar follows them."""
+    """A sample line. `value` and `time` are texts, unread; the value begins at character `begin` of the line."""
 
     name: str
     labels: dict[str, str]
     value: str
     time: str | None
-    plain: bool
+    begin: int
+    exemplar: str | None
 
 
 def read_line(text: str) -> Line | None:
@@ -57,7 +60,7 @@ def read_line(text: str) -> Line | None:
         return None
     if labels and "\\" in labels:
         found = {key: unescape(raw) for key, raw in pairs}
-    return Line(name, found, value, time, exemplar is None)
+    return Line(name, found, value, time, match.start(3), exemplar)
 
 
 def _read_quoted(text: str) -> Line | None:
@@ -77,7 +80,9 @@ def _read_quoted(text: str) -> Line | None:
             return None
         else:
             found[key] = unescape(raw[1:-1])
-    return Line(names[0], found, value, time, exemplar is None) if len(names) == 1 and names[0] else None
+    if len(names) != 1 or not names[0]:
+        return None
+    return Line(names[0], found, value, time, match.start(3), exemplar)
 
 
 def read_type(text: str) -> tuple[str, str] | None:
@@ -86,6 +91,31 @@ def read_type(text: str) -> tuple[str, str] | None:
     if match is None or match[3].lower() not in KINDS:
         return None
     return match[1] or unescape(match[2][1:-1]), match[3].lower()
+
+
+def read_metadata(text: str) -> tuple[str, str, str] | None:
+    """Read HELP, TYPE or UNIT as (keyword, family, text); None for any other line."""
+    match = _METADATA.fullmatch(text)
+    if match is None:
+        return None
+    return match[1], match[2] or unescape(match[3][1:-1]), (match[4] or "").rstrip()
+
+
+def without_exemplar(tail: bytes) -> bytes:
+    """Return value and time of the end of a line without the exemplar after them. Raises ValueError."""
+    match = _TAIL.fullmatch(tail.decode())
+    if match is None:
+        raise ValueError("no exemplar follows the value")
+    return match[1].encode()
+
+
+def read_tail(tail: bytes, openmetrics: bool) -> tuple[float, int | None]:
+    """Read all that follows name and labels: value, time in ms, exemplar (skipped). Raises ValueError."""
+    parts = (without_exemplar(tail) if b"#" in tail else tail).split()
+    if len(parts) == 1:
+        return number(parts[0]), None
+    value, when = parts
+    return number(value), time_ms(when, openmetrics)
 
 
 def unescape(raw: str) -> str:

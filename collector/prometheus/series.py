@@ -1,7 +1,7 @@
 """Pages of metrics to a `Batch`: series that are new, samples with their times, values that are not available."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from collector.presets.catalog import lookup
-from collector.presets.names import key
+from collector.presets.catalog import Catalog, catalog
 from collector.presets.preset import Preset
+from collector.prometheus.beside import Beside, Target, Targets, target_of
 from collector.prometheus.exposition import Exposition, Series
 from collector.prometheus.identity import known_row, with_target
+from collector.prometheus.siblings import repeated
 from store.batch import Batch
 from store.tables import METRIC_SAMPLES, METRIC_SERIES
 
@@ -44,31 +45,71 @@ class Resolved:
 
 @dataclass(slots=True)
 class Resolver:
-    """Gives the series of one target their ids and meaning; remembers those of the last page."""
+    """Gives series their ids and meaning; remembers those of the last page.
+
+    With `keep` a page is only a part of what comes, as in a push: series of earlier pages stay known until `forget`.
+    What is on the same page is decided per target: the labels job and instance where the series carry them.
+    """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     honor_labels: bool = False
+    keep: bool = False
+    presets: Catalog = field(default_factory=catalog)
     _last: Resolved | None = None
     _known: dict[Series, "_Known"] = field(default_factory=dict)
+    _targets: Targets = field(default_factory=Targets)
 
     def resolve(self, series: Sequence[Series]) -> Resolved:
-        """Return ids and bounds. The same sequence as last time gives the same object."""
-        if self._last is None or self._last.series is not series:
-            present = {key(name) for name in {s.name for s in series}}
-            self._known = {s: self._find(s, present) for s in series}
-            self._last = _resolved(series, [self._known[s] for s in series])
+        """Return ids and bounds. The same sequence as last time gives the same object, unless `keep`."""
+        if self.keep or self._last is None or self._last.series is not series:
+            found = self._targets.join(series, self.presets)
+            known = {s: self._find(s, found[s.name], self._targets.beside[target_of(s)]) for s in series}
+            self._targets.unsettle(s for s, k in known.items() if k.divided and s not in self._known)
+            self._known = self._known if self.keep else {}
+            self._known.update(known)
+            copies = self._copies(series)
+            self._last = _resolved(series, [self._second(s, known[s]) if s in copies else known[s] for s in series])
+            self._targets = self._targets if self.keep else Targets(last=self._targets.beside)
         return self._last
 
-    def _find(self, series: Series, present: set[str]) -> "_Known":
-        preset = lookup(series.name)
-        canonical = preset is not None and preset.applies(series.labels, present)
+    def forget(self, series: Collection[Series]) -> None:
+        """Drop series that a sender no longer sends: they take no other one's place any more."""
+        for one in series:
+            self._known.pop(one, None)
+        self._targets.leave(series)
+
+    def unsettled(self) -> set[Target]:
+        """Return, once, the targets where known series may mean something else than when they were resolved last.
+
+        With `keep` only: there a newer name, or a lower rank, may come or go apart from what it takes the place of.
+        """
+        return self._targets.settle()
+
+    def _copies(self, series: Sequence[Series]) -> set[Series]:
+        """Return the series that count what another one of the page counts, among those of the same names."""
+        names = {(target_of(s), s.name) for s in series}
+        known = {s: self._known.get(s) for target, name in names for s in self._targets.members[target][name]}
+        return repeated({s: k.preset for s, k in known.items() if k is not None and k.preset and k.divided})
+
+    def _find(self, series: Series, found: tuple[Preset, ...], beside: Beside) -> "_Known":
         known = self._known.get(series)
-        if known is not None and known.canonical == canonical:
+        if known is not None and (known.beside is beside or not found):
             return known
+        preset = self.presets.choose(found, series.labels, beside.names)
+        counts = preset is not None and preset.counts(series.labels)
+        superseded = preset is not None and counts and beside.supersede(preset, series.labels)
+        canonical = counts and not superseded
+        if known is not None and known.preset is preset and known.canonical == canonical:
+            return _Known(known.row, preset, canonical, beside)
+        return _Known(self._row(series, preset if canonical else None, superseded), preset, canonical, beside)
+
+    def _second(self, series: Series, known: "_Known") -> "_Known":
+        """Return a series that another one of the page counts already: not canonical, with an id of its own."""
+        return replace(known, row=self._row(series, None, superseded=True), canonical=False)
+
+    def _row(self, series: Series, preset: Preset | None, superseded: bool) -> dict[str, Any]:
         labels = with_target(series.labels, self.labels, self.honor_labels)
-        superseded = preset is not None and not preset.yields_to.isdisjoint(present)
-        row = known_row(series.name, labels, series.kind, preset if canonical else None, superseded)
-        return _Known(row, preset, canonical)
+        return known_row(series.name, labels, series.kind, preset, superseded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +117,12 @@ class _Known:
     row: dict[str, Any]
     preset: Preset | None
     canonical: bool
+    beside: Beside
+
+    @property
+    def divided(self) -> bool:
+        """Whether other series of the page may count the same."""
+        return self.canonical and self.preset is not None and bool(self.preset.ranks or self.preset.parts)
 
 
 def _resolved(series: Sequence[Series], known: Sequence[_Known]) -> Resolved:

@@ -13,9 +13,11 @@ class Entry(NamedTuple):
 COMMANDS = {
     "demo": Entry("demo", "Load the sample data, run every analysis, print the findings, serve the dashboard."),
     "serve": Entry("serve", "Collect, store, analyse, alert and show, in one process."),
+    "collect": Entry("collect", "Read metrics into the store: from URLs, GPUs, this host or configured jobs."),
     "import": Entry("import_", "Take files in: OTLP, Prometheus text, request logs, time series."),
     "analyze": Entry("analyze", "Run an analysis and print what it found."),
     "status": Entry("status", "Sources, rows, refused rows by reason, store size, lock holder."),
+    "doctor": Entry("doctor", "What is missing, stale, renamed, mistyped or unmeasurable; with the line to add."),
     "sql": Entry("sql", "Run one read-only SELECT."),
     "export": Entry("export", "Write a table to a Parquet or CSV file."),
     "rules": Entry("rules", "Prometheus rules and Alertmanager configuration from the same triggers."),

@@ -41,7 +41,7 @@ def validate(file: Path) -> None:
 @command.command()
 @click.option("--config", "file", type=FILE, help=f"Configuration file [default: {DEFAULT_FILE} where it exists]")
 def show(file: Path | None) -> None:
-    """Print every option with its value and where that came from."""
+    """Print every option with its value and where that came from; passwords, tokens and keys read <secret>."""
     from tabulate import tabulate
 
     config = load(file or Path(DEFAULT_FILE)) if file or Path(DEFAULT_FILE).is_file() else ConfigFile()
@@ -51,12 +51,12 @@ def show(file: Path | None) -> None:
 
 def _check(config: ConfigFile) -> None:
     """Check every section as the commands would."""
-    from infractl.sources import scrape_targets
+    from infractl.sources import scrape_jobs
 
     check_top_level(config)
     for name, made in _commands().items():
         command_defaults(config, made, (name,))
-    scrape_targets(config)
+    scrape_jobs(config)
     content(config)
     telemetry(config)
     _check_analyses(schedules(config), config)
@@ -87,17 +87,19 @@ def _commands() -> dict[str, click.Command]:
 
 
 def _rows(config: ConfigFile) -> list[tuple[str, str, str]]:
+    from collector.prometheus.masking import shown_config
+
     rows = [
         _row(config, name, option)
         for name, made in _commands().items()
         for option in made.params
         if isinstance(option, click.Option) and option.name not in ("config", "help")
     ]
-    sections = [name for name in SECTIONS if name in config.values]
-    return rows + [(name, str(config.values[name]), config.where(name)) for name in sections]
+    rows += [(name, config.values[name], config.where(name)) for name in SECTIONS if name in config.values]
+    return [(key, str(shown_config(value, key.rpartition(".")[2])), where) for key, value, where in rows]
 
 
-def _row(config: ConfigFile, name: str, option: click.Option) -> tuple[str, str, str]:
+def _row(config: ConfigFile, name: str, option: click.Option) -> tuple[str, Any, str]:
     """One option: environment first, then the file, then the default."""
     key = str(option.name)
     variable = option.envvar if isinstance(option.envvar, str) else f"INFRACTL_{name}_{key}".upper()
@@ -106,8 +108,8 @@ def _row(config: ConfigFile, name: str, option: click.Option) -> tuple[str, str,
     if variable in os.environ:
         return f"{name}.{key}", os.environ[variable], f"environment {variable}"
     if written is not None:
-        return f"{name}.{key}", str(section[written]), config.where(name, written)
+        return f"{name}.{key}", section[written], config.where(name, written)
     if key in ("data", "server") and key in config.values:
-        return f"{name}.{key}", str(config.values[key]), config.where(key)
+        return f"{name}.{key}", config.values[key], config.where(key)
     default = option.get_default(click.Context(click.Command(name)))
-    return f"{name}.{key}", "" if default is None else str(default), "default"
+    return f"{name}.{key}", "" if default is None else default, "default"

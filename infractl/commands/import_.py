@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from infractl.access import Access
     from store.batch import Receipt
 
-KINDS = ("requests", "series", "otlp", "prometheus")
-_ROWS = ("spans", "metric_samples")
+KINDS = (
+    "requests", "series", "otlp", "prometheus",
+    "nvidia_smi", "rocm_smi", "intel_gpu_top", "kernel_log", "fabric_manager", "infiniband",
+)  # fmt: skip
+_ROWS = ("spans", "metric_samples", "events")
 """Tables whose rows count as imported; metric_series only names what metric_samples hold."""
 
 
@@ -36,10 +39,14 @@ _ROWS = ("spans", "metric_samples")
 @click.option("--format", type=click.Choice(FRAME_FORMATS), default="table", show_default=True)
 @store_options
 def command(paths: Sequence[Path], **given: Any) -> None:
-    """Take files in: request logs, time series, OTLP, Prometheus text.
+    """Take files in: request logs, time series, OTLP, Prometheus text, output of GPU tools, kernel logs.
 
     Request logs and time series may be CSV, JSON, JSONL or Parquet, OTLP may be JSON or protobuf, and every file may be
     gzipped. A file is stored whole or not at all; importing it again stores nothing twice.
+
+    Of GPUs and fabric: what nvidia-smi prints (-q -x, -q, --query-gpu as CSV, topo -m, nvlink -s, dmon, pmon, or a
+    record of several), rocm-smi -a --json, intel_gpu_top -J, dmesg and other kernel logs (Xids, OOM kills, PCIe
+    errors), fabricmanager.log, and files below /sys/class/infiniband. --label host=NAME says which machine it was.
 
     For requests FIELD is a column of the table spans (ts, ttft_s, e2e_s, input_tokens, ...); for time series it is the
     metric that a column is (requests_waiting, kv_cache_usage_ratio, ...), or ts. Well-known column names need no --map.

@@ -153,6 +153,7 @@ def _sender(url: str) -> "Callable[[Sequence[AlertPost]], str | None]":
     """Post alerts. Raises SourceError where nobody answers or the answer is neither yes nor 400."""
     import httpx
 
+    from collector.prometheus.masking import shown
     from rules.push import PATH
 
     address = url.rstrip("/") + PATH
@@ -164,9 +165,8 @@ def _sender(url: str) -> "Callable[[Sequence[AlertPost]], str | None]":
                 return answer.text.strip() or "bad request"
             answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise SourceError(
-                f"Alertmanager at {url} does not take alerts: {error}", "name --alertmanager-url"
-            ) from error
+            fact = shown(f"Alertmanager at {url} does not take alerts: {error}")
+            raise SourceError(fact, "name --alertmanager-url") from error
         return None
 
     return send
@@ -238,9 +238,12 @@ def _fetch(source: str) -> str:
         return _read_file(Path(source))
     import httpx
 
+    from collector.prometheus.masking import shown
+
     try:
         answer = httpx.get(source, timeout=TIMEOUT_S, follow_redirects=True)
         answer.raise_for_status()
     except httpx.HTTPError as error:
-        raise SourceError(f"{source} does not answer: {error}", "give the address of a /metrics page") from error
+        fact = shown(f"{source} does not answer: {error}")
+        raise SourceError(fact, "give the address of a /metrics page") from error
     return answer.text

@@ -19,12 +19,11 @@ from store.errors import UsageError
 @click.option("--base-path", default="/", show_default=True, help="Path the dashboard is served under, e.g. /infra/.")
 def command(data: Path, base_path: str, **ports: Any) -> None:
     """Collect, store, analyse, alert and show, in one process."""
-    import logging
-
+    from infractl.server.log import log_to_stderr
     from infractl.server.process import Options, serve
-    from infractl.sources import scrape_targets
+    from infractl.sources import local_targets, scrape_jobs
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    log_to_stderr()
     config = current_config()
     options = Options(
         data=data,
@@ -33,7 +32,8 @@ def command(data: Path, base_path: str, **ports: Any) -> None:
         otlp_http_port=_or_off(ports["otlp_http_port"]),
         otlp_grpc_port=_or_off(ports["otlp_grpc_port"]),
         base_path=checked_base(base_path),
-        targets=scrape_targets(config),
+        targets=local_targets(config),
+        jobs=scrape_jobs(config),
         content=content(config),
         telemetry=telemetry(config),
         schedules=schedules(config),

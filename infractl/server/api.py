@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from datetime import timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +21,7 @@ from infractl.runner import run_named
 from store.batch import Batch, Receipt
 from store.database import Database
 from store.errors import BusyError, ExitCode, InfractlError, UsageError
+from store.window import parse_duration
 
 Handler = Callable[[Request], Awaitable[Response]]
 _HTTP_STATUS = {ExitCode.USAGE: 400, ExitCode.STORE: 503, ExitCode.SOURCE: 502}
@@ -41,8 +43,10 @@ class Api:
         submit: Callable[[Batch], "Future[Receipt]"],
         exposition: Exposition,
         status: Callable[[], Mapping[str, Any]],
+        doctor: Callable[[timedelta, Mapping[str, float]], Mapping[str, Any]],
     ) -> None:
-        self._database, self._submit, self._exposition, self._status = database, submit, exposition, status
+        self._database, self._submit, self._exposition = database, submit, exposition
+        self._status, self._doctor = status, doctor
 
     def routes(self) -> list[Route]:
         """All routes."""
@@ -51,6 +55,7 @@ class Api:
             Route("/metrics", self.metrics),
             Route("/runbooks/{slug}", self.runbook),
             Route("/api/v1/status", _told(self.status)),
+            Route("/api/v1/doctor", _told(self.doctor)),
             Route("/api/v1/analyses", _told(self.analyses)),
             Route("/api/v1/analyses/{name}", _told(self.analysis)),
             Route("/api/v1/sql", _told(self.sql), methods=["POST"]),
@@ -79,6 +84,13 @@ class Api:
         """Report sources, rows, drops, targets."""
         del request
         return Response(orjson.dumps(await run_in_threadpool(self._status)), media_type="application/json")
+
+    async def doctor(self, request: Request) -> Response:
+        """Look for what is missing, stale, renamed or mistyped: ?since=1h&limit=ttft_seconds=0.5."""
+        since = parse_duration(request.query_params.get("since", "1h"))
+        limits = dict(_limit(text) for text in request.query_params.getlist("limit"))
+        found = await run_in_threadpool(self._doctor, since, limits)
+        return Response(orjson.dumps(found), media_type="application/json")
 
     async def analyses(self, request: Request) -> Response:
         """Names of the analyses."""
@@ -137,6 +149,14 @@ def _told(handler: Handler) -> Handler:
             return JSONResponse(told, _HTTP_STATUS.get(error.code, 500), headers)
 
     return answer
+
+
+def _limit(text: str) -> tuple[str, float]:
+    name, _, seconds = text.partition("=")
+    try:
+        return name, float(seconds)
+    except ValueError as error:
+        raise UsageError(f"limit {text!r} is no METRIC=SECONDS", "write it like limit=ttft_seconds=0.5") from error
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -25,12 +25,18 @@ from analytics.result import Result
 from collector.otlp import grpc as otlp_grpc
 from collector.otlp import http as otlp_http
 from collector.otlp.content import ContentOptions
+from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts
+from collector.prometheus.job import Job as ScrapeJob
 from collector.prometheus.scrape import Scraper
 from collector.prometheus.targets import Target
+from collector.remote_write import receiver as remote_write
 from infractl.access import SERVER_FILE
 from infractl.configfile import AnalysisSchedule, Content, Telemetry
+from infractl.doctor.facts import gather
+from infractl.doctor.report import report
 from infractl.exposition import Exposition
+from infractl.fleet import fleet
 from infractl.server import selftrace
 from infractl.server.api import Api
 from infractl.server.schedule import Clock, Job, Scheduler, utc_now
@@ -38,7 +44,7 @@ from infractl.server.source import StoreSource
 from infractl.status import store_status
 from store.database import Database
 from store.errors import SourceError, UsageError
-from store.window import parse_duration
+from store.window import format_time, parse_duration
 from store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -60,6 +66,7 @@ class Options:
     otlp_grpc_port: int | None = 4317
     base_path: str = "/"
     targets: tuple[Target, ...] = ()
+    jobs: tuple[ScrapeJob, ...] = ()
     content: Content = field(default_factory=Content)
     telemetry: Telemetry = field(default_factory=Telemetry)
     schedules: dict[str, AnalysisSchedule] = field(default_factory=dict)
@@ -105,14 +112,15 @@ class _Process:
         self.writer = Writer(database)
         self.exposition.watch_queue(lambda: self.writer.queued_rows)
         self.receivers = ReceiverCounts()
+        self.pushed = MetricsDecoder()
         self.exposition.watch_receivers(lambda: self.receivers.requests)
         self.submit = self.writer.submit
         self.traces: TracerProvider = selftrace.provider(options.telemetry, self.submit)
         tracer = self.traces.get_tracer("infractl")
-        self.scraper = Scraper(options.targets, self.submit)
+        self.scraper = Scraper(options.targets, self.submit, jobs=options.jobs)
         self.scheduler = Scheduler(database, _jobs(options), self.exposition, tracer, options.clock)
         self.source = StoreSource(database, tracer, self.status, lambda: self.scheduler.latest)
-        self.api = Api(database, self.submit, self.exposition, self.status)
+        self.api = Api(database, self.submit, self.exposition, self.fleet_status, self.doctor)
         self.stop = asyncio.Event()
         self._url = ""
 
@@ -122,11 +130,34 @@ class _Process:
             "lock": {"pid": os.getpid(), "server": self._url},
             "queued_rows": self.writer.queued_rows,
             "receivers": [
-                {"protocol": protocol, "outcome": outcome, "requests": count}
-                for (protocol, outcome), count in sorted(self.receivers.requests.items())
+                {"protocol": protocol, "signal": received, "outcome": outcome, "requests": count}
+                for (protocol, received, outcome), count in sorted(self.receivers.requests.items())
             ],
             "targets": [_plain(health) for health in self.scraper.health()],
+            "discovery": [_plain(state) for state in self.scraper.discovery()],
+            "absences": self.scraper.absences(),
         }
+
+    def fleet_status(self) -> dict[str, Any]:
+        """Status, and devices, engines and hosts as they are now."""
+        now = self.options.clock()
+        return self.status() | fleet(self.database, now) | {"at": format_time(now)}
+
+    def doctor(self, since: timedelta, limits_s: Mapping[str, float]) -> dict[str, Any]:
+        """Look for what keeps this process from telling the truth."""
+        status = self.status()
+        facts = gather(
+            self.database,
+            self.options.clock(),
+            since,
+            targets=status["targets"],
+            discovery=status["discovery"],
+            absences=status["absences"],
+            receivers=status["receivers"],
+            limits_s=limits_s,
+            serving=True,
+        )
+        return report(facts)
 
     async def run(self, ready: Callable[[Address], None]) -> None:
         """Open the ports, start the loops, wait, stop."""
@@ -148,11 +179,13 @@ class _Process:
             if options.otlp_http_port is not None:
                 otlp = stack.enter_context(_bind(options.host, options.otlp_http_port, "--otlp-http-port"))
                 http_port = otlp.getsockname()[1]
-                app = otlp_http.create_app(self.submit, content, counts=self.receivers)
+                app = otlp_http.create_app(self.submit, content, counts=self.receivers, decoder=self.pushed)
                 await stack.enter_async_context(_listening(app, otlp))
             grpc_port = None
             if options.otlp_grpc_port is not None:
-                receiver = otlp_grpc.start(options.host, options.otlp_grpc_port, self.submit, content, self.receivers)
+                receiver = otlp_grpc.start(
+                    options.host, options.otlp_grpc_port, self.submit, content, self.receivers, self.pushed
+                )
                 stack.callback(receiver.stop)
                 grpc_port = receiver.port
             scraping = asyncio.create_task(self.scraper.run())
@@ -168,7 +201,8 @@ class _Process:
 
         dash = create_app(self.source, self.options.base_path)
         pages: Any = WSGIMiddleware(dash.server, workers=8)
-        return Starlette(routes=[*self.api.routes(), Mount("/", pages)])
+        written = remote_write.create_routes(self.submit, self.receivers)
+        return Starlette(routes=[*self.api.routes(), *written, Mount("/", pages)])
 
     def _close_store(self) -> None:
         """Finish the traces, then commit what is queued."""

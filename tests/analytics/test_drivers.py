@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.drivers import STALE_AFTER, join_metrics, matching, unit_of
+from analytics.drivers import STALE_AFTER, join_metrics, matching, stated_units, unit_of
 from tests.analytics.frames_of import metric, times
 
 
@@ -79,6 +79,15 @@ def test_units_come_from_the_schema_or_the_metric_name() -> None:
     assert unit_of("gpu_pcie_bytes_per_second") == "bytes/s"
     assert unit_of("kv_cache_usage_ratio") == "ratio"
     assert unit_of("mystery") == ""
+
+
+def test_a_unit_that_the_samples_state_goes_before_the_name() -> None:
+    samples = pl.DataFrame({"name": ["mystery", "mystery", "other"], "unit": ["lanes", "lanes", None]})
+    stated = stated_units(samples)
+    assert stated == {"mystery": "lanes"}
+    assert unit_of("mystery", stated) == "lanes"
+    assert unit_of("input_tokens", {"input_tokens": "odd"}) == "tokens"
+    assert stated_units(pl.DataFrame()) == {}
 
 
 @given(

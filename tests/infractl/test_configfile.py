@@ -6,7 +6,7 @@ import pytest
 
 from infractl import settings
 from infractl.configfile import ConfigFile, load
-from infractl.sources import scrape_targets
+from infractl.sources import scrape_jobs
 from store.errors import ConfigError
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_key_deep_in_a_scrape_config_names_line_and_nearest(tmp_path:
     text = "scrape_configs:\n- job_name: a\n  static_configs:\n  - target: [x]\n"
     words = r"line 4: unknown key 'scrape_configs\[0\]\.static_configs\[0\]\.target'"
     with pytest.raises(ConfigError, match=words) as caught:
-        scrape_targets(written(tmp_path, text))
+        scrape_jobs(written(tmp_path, text))
     assert caught.value.hint == "did you mean targets?"
 
 
@@ -91,5 +91,19 @@ scrape_configs:
   - targets: [127.0.0.1:8000, 127.0.0.1:8001]
     labels: {service: chat}
 """
-    targets = scrape_targets(written(tmp_path, text))
+    (job,) = scrape_jobs(written(tmp_path, text))
+    targets = job.targets().kept
     assert len(targets) == 2
+
+
+def test_a_key_of_prometheus_that_is_not_read_names_its_line_and_what_to_do_instead(tmp_path: Path):
+    text = "scrape_configs:\n- job_name: a\n- job_name: b\n  kubernetes_sd_configs: [{role: pod}]\n"
+    with pytest.raises(ConfigError, match="line 4: scrape_configs: job b: kubernetes_sd_configs") as caught:
+        scrape_jobs(written(tmp_path, text))
+    assert "file_sd_configs" in caught.value.hint
+
+
+def test_a_rule_that_cannot_be_used_names_its_line(tmp_path: Path):
+    text = "scrape_configs:\n- job_name: a\n  relabel_configs:\n  - {action: keep}\n  - {action: hashmod}\n"
+    with pytest.raises(ConfigError, match=r"line 5: scrape_configs: job a: relabel_configs\[1\]: hashmod"):
+        scrape_jobs(written(tmp_path, text))

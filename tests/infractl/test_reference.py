@@ -1,13 +1,16 @@
 """The reference pages in docs/ say what the program declares; `pytest --update-golden` rewrites them."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from analytics.catalog import load_all
+from collector.presets.catalog import catalog
 from infractl.commands.catalog import COMMANDS
 from infractl.reference import analyses_page, commands_page, tables_page
+from infractl.sources_reference import metrics_page, source_page, sources_index
 from store.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +19,8 @@ PAGES = {
     "tables.md": lambda: tables_page(TABLES),
     "analyses.md": lambda: analyses_page(load_all()),
     "cli.md": lambda: commands_page(COMMAND_OBJECTS),
+    "metrics.md": lambda: metrics_page(catalog()),
+    **{f"sources/{source}.md": partial(source_page, source, catalog()) for source in catalog().files},
 }
 
 
@@ -28,7 +33,9 @@ def test_page_is_current(name: str, update_golden: bool):
 
 
 def documentation() -> str:
-    return "\n".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+    return "\n".join(
+        p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    )
 
 
 def test_documentation_names_every_command_table_signal_alert_and_configuration_key():
@@ -42,6 +49,17 @@ def test_documentation_names_every_command_table_signal_alert_and_configuration_
     wanted += [trigger.name for analysis in load_all() for trigger in analysis.triggers]
     wanted += list(example)
     assert [word for word in wanted if word not in text] == []
+
+
+def test_every_source_has_a_page_that_says_what_it_needs_gives_and_how_to_check_it():
+    index = (ROOT / "docs" / "sources" / "README.md").read_text(encoding="utf-8")
+    assert [line for line in sources_index(catalog()) if line not in index] == []
+    for page in (ROOT / "docs" / "sources").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        wanted = ("## What it needs", "## What it gives", "## How to check it")
+        assert page.name == "README.md" or [title for title in wanted if title not in text] == [], page.name
+        assert f"({page.name})" in index or page.name == "README.md"
+    assert [source for source, file in catalog().files.items() if not (file.needs and file.check)] == []
 
 
 def test_readme_names_the_two_commands_and_shows_a_screenshot_that_exists():

@@ -210,7 +210,7 @@ def test_malformed_protobuf_is_a_400_and_stores_nothing(served: Served):
     assert answer.status_code == 400
     assert served.sql("SELECT count(*) n FROM spans WHERE service != 'infractl'") == before
     page = httpx.get(served.url + "/metrics", trust_env=False).text
-    assert 'infractl_otlp_requests_total{outcome="malformed",protocol="http"} 1.0' in page
+    assert 'infractl_received_requests_total{outcome="malformed",protocol="http",signal="traces"} 1.0' in page
     assert "malformed" in served.cli("status").stdout
 
 

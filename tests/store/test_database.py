@@ -127,6 +127,8 @@ def test_metrics_are_asked_by_canonical_or_raw_name(database: Database):
             "name": ["DCGM_FI_DEV_GPU_UTIL", "other"],
             "canonical": ["gpu_utilization_ratio", None],
             "scale": [0.01, None],
+            "unit": ["ratio", "lanes"],
+            "kind": ["gauge", None],
             "labels": ['{"gpu":"0"}', "{}"],
         }
     )
@@ -136,8 +138,11 @@ def test_metrics_are_asked_by_canonical_or_raw_name(database: Database):
     database.append([Batch("t", {"metric_series": series, "metric_samples": samples})])
     canonical = database.read(MetricQuery(("gpu_utilization_ratio",), (("gpu", "0"),)), DAY)
     assert canonical["value"].to_list() == [0.5, None]
+    assert canonical["unit"].to_list() == ["ratio", "ratio"]
+    assert canonical.select("kind", "raw").unique().rows() == [("gauge", "DCGM_FI_DEV_GPU_UTIL")]
     raw = database.read(MetricQuery(("DCGM_FI_DEV_GPU_UTIL", "other")), DAY)
     assert sorted(raw["value"].drop_nulls().to_list()) == [7.0, 50.0]
+    assert dict(raw.select("name", "unit").iter_rows()) == {"DCGM_FI_DEV_GPU_UTIL": None, "other": "lanes"}
 
 
 def test_a_series_learns_its_canonical_name_later_and_keeps_it(database: Database):

@@ -32,10 +32,10 @@ def submit(database: Database) -> Iterator[Submit]:
 
 
 class Served:
-    """An ASGI app on a free port of 127.0.0.1, in a thread."""
+    """An ASGI app on a port of 127.0.0.1 (0: a free one), in a thread."""
 
-    def __init__(self, app: Starlette) -> None:
-        config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")
+    def __init__(self, app: Starlette, port: int = 0) -> None:
+        config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 

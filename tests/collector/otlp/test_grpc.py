@@ -66,7 +66,7 @@ def test_the_sdk_exports_into_the_store(database: Database, submit: Submit) -> N
     (row,) = database.table("spans").iter_rows(named=True)
     assert (row["service"], row["kind"], row["operation"], row["output_tokens"]) == ("gw", "client", "chat", 3)
     assert json.loads(row["attributes"]) == {"mine": [1, 2]}
-    assert counts.requests == {("grpc", "stored"): 1}
+    assert counts.requests == {("grpc", "traces", "stored"): 1}
 
 
 def test_refused_spans_are_told_as_partial_success(database: Database, submit: Submit) -> None:
@@ -99,7 +99,7 @@ def test_a_malformed_message_is_an_invalid_argument() -> None:
         refused = failure(address, b"\xff\xff")
     assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "protobuf" in refused.details()
-    assert counts.requests == {("grpc", "malformed"): 1}
+    assert counts.requests == {("grpc", "traces", "malformed"): 1}
 
 
 def test_a_message_of_16_mib_is_taken_and_one_above_the_limit_says_which_limit(

@@ -18,11 +18,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from starlette.applications import Starlette
 
-from collector.otlp import http
+from collector.otlp import signals
 from collector.otlp.content import ContentOptions
 from collector.otlp.decode import decode_protobuf
-from collector.otlp.http import JSON, PROTOBUF, Limits, create_app
+from collector.otlp.http import create_app
 from collector.otlp.receiver import ReceiverCounts, Submit
+from collector.otlp.signals import JSON, PROTOBUF
+from collector.push.bodies import Limits
 from store.batch import Batch, Receipt
 from store.database import Database
 from store.errors import BusyError, StoreError
@@ -93,8 +95,8 @@ def test_the_sdk_exports_into_the_store(database: Database, submit: Submit, comp
     assert 0 <= chat["ttft_s"] <= chat["e2e_s"] == chat["duration_s"]
     assert json.loads(chat["attributes"]) == {"mine": "x"}
     assert [event["name"] for event in json.loads(chat["events"])] == ["first_token", "exception"]
-    assert counts_of(app).requests == {("http", "stored"): 1}
-    assert counts_of(app).spans == {"http": 2}
+    assert counts_of(app).requests == {("http", "traces", "stored"): 1}
+    assert counts_of(app).rows == {("http", "traces"): 2}
 
 
 def test_the_sdk_retries_while_the_queue_is_full_and_nothing_is_lost_or_doubled(
@@ -115,7 +117,7 @@ def test_the_sdk_retries_while_the_queue_is_full_and_nothing_is_lost_or_doubled(
         result = OTLPSpanExporter(f"{url}/v1/traces").export([span])  # type: ignore[list-item]
     assert result is SpanExportResult.SUCCESS
     assert database.counts()["spans"] == 1
-    assert counts_of(app).requests == {("http", "busy"): 1, ("http", "stored"): 1}
+    assert counts_of(app).requests == {("http", "traces", "busy"): 1, ("http", "traces", "stored"): 1}
 
 
 def test_one_span_has_the_same_row_over_every_encoding(database: Database, submit: Submit) -> None:
@@ -170,8 +172,8 @@ def test_refused_spans_are_told_as_partial_success(database: Database, submit: S
     assert post(app, body, JSON).json()["partialSuccess"]["rejectedSpans"] == "1"
     assert database.counts()["spans"] == 1
     assert database.table("ingest_drops")["rows"].sum() == 3
-    assert counts_of(app).refused_spans == {"invalid_trace_id": 3}
-    assert counts_of(app).requests == {("http", "partial"): 2}
+    assert counts_of(app).refused_rows == {("traces", "invalid_trace_id"): 3}
+    assert counts_of(app).requests == {("http", "traces", "partial"): 2}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_a_full_queue_or_a_failed_store_is_503_with_retry_after(submit: Submit, 
     assert status.code == 14
     assert status.details[0].Unpack(info)
     assert 0 < info.retry_delay.ToTimedelta().total_seconds() <= int(retry_after)
-    assert counts_of(app).requests == {("http", reason): 1}
+    assert counts_of(app).requests == {("http", "traces", reason): 1}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ def test_what_no_retry_can_mend_is_a_client_error_with_a_reason(sent: dict[str, 
     app = create_app(never, limits=Limits(max_body_bytes=2000, max_inflated_bytes=50_000))
     answer = post(app, **sent)
     assert answer.status_code == status
-    assert counts_of(app).requests == {("http", reason): 1}
+    assert counts_of(app).requests == {("http", "traces", reason): 1}
     form = sent.get("content_type", PROTOBUF)
     message = Status.FromString(answer.content).message if form == PROTOBUF else answer.json()["message"]
     assert message
@@ -266,7 +268,7 @@ def test_decoding_happens_off_the_event_loop(monkeypatch: pytest.MonkeyPatch, su
         loops.append(True)
         return decode_protobuf(body, options)
 
-    monkeypatch.setitem(http._DECODERS, PROTOBUF, decode)
+    monkeypatch.setattr(signals, "decode_protobuf", decode)
     assert post(create_app(submit), BODY).status_code == 200
     assert loops == [True]
 
@@ -286,11 +288,11 @@ def test_a_request_given_up_does_not_cancel_its_commit() -> None:
     assert not future.cancelled()
 
 
-@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs"])
-def test_metrics_and_logs_are_told_where_to_go(path: str) -> None:
-    answer = post(create_app(never), b"", path=path)
+def test_a_sender_of_logs_is_told_what_is_received() -> None:
+    answer = post(create_app(never), b"", path="/v1/logs")
     assert answer.status_code == 404
     assert "/v1/traces" in answer.text
+    assert "/v1/metrics" in answer.text
 
 
 def test_other_methods_are_not_allowed(submit: Submit) -> None:

@@ -14,10 +14,10 @@ def test_every_request_is_counted_under_one_outcome() -> None:
     counts.taken("grpc", Batch("otlp", {}))
     counts.refused("grpc", "busy")
     assert counts.requests == {
-        ("http", "stored"): 1,
-        ("http", "partial"): 1,
-        ("grpc", "empty"): 1,
-        ("grpc", "busy"): 1,
+        ("http", "traces", "stored"): 1,
+        ("http", "traces", "partial"): 1,
+        ("grpc", "traces", "empty"): 1,
+        ("grpc", "traces", "busy"): 1,
     }
-    assert counts.spans == {"http": 4, "grpc": 0}
-    assert counts.refused_spans == {"invalid_trace_id": 3}
+    assert counts.rows == {("http", "traces"): 4, ("grpc", "traces"): 0}
+    assert counts.refused_rows == {("traces", "invalid_trace_id"): 3}

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from collector.prometheus.config import ScrapeConfig
 from collector.prometheus.fetch import Fetcher, Page
-from collector.prometheus.targets import ScrapeConfig, expand
+from collector.prometheus.jobs import compile_jobs
 from store.errors import SourceError
 from tests.collector.prometheus.server import Answer, PageServer, serve
 
@@ -24,7 +25,7 @@ def fetch(address: str, **config: Any) -> Page:
     async def go() -> Page:
         fetcher = Fetcher()
         try:
-            return await fetcher.fetch(expand([msgspec.convert(raw, ScrapeConfig)])[0])
+            return await fetcher.fetch(compile_jobs([msgspec.convert(raw, ScrapeConfig)])[0].targets().kept[0])
         finally:
             await fetcher.close()
 
@@ -122,3 +123,37 @@ def test_a_client_certificate_is_presented(certificate: Path) -> None:
         with pytest.raises(SourceError):
             fetch(server.address, scheme="https", tls_config=tls)
         assert fetch(server.address, scheme="https", tls_config={**tls, **own}).body == b"a 1\n"
+
+
+def test_the_older_bearer_token_keys_are_read(pages: PageServer, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("two\n")
+    fetch(pages.address, bearer_token="one")
+    fetch(pages.address, bearer_token_file=str(token))
+    assert [asked["authorization"] for asked in pages.asked] == ["Bearer one", "Bearer two"]
+
+
+def test_a_packed_answer_is_asked_for_unless_the_job_says_no(pages: PageServer) -> None:
+    pages.answer = Answer(b"a 1\n")
+    assert fetch(pages.address).body == fetch(pages.address, enable_compression=False).body == b"a 1\n"
+    assert [asked.get("accept-encoding") for asked in pages.asked] == ["gzip", None]
+
+
+def test_a_renewed_certificate_is_read_without_a_restart(secure: PageServer, certificate: Path, tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    other = "openssl req -x509 -newkey rsa:2048 -nodes -keyout /dev/null -days 2 -subj /CN=other.test -out"
+    subprocess.run([*other.split(), str(ca)], check=True, capture_output=True)
+    tls = {"ca_file": str(ca), "server_name": "engine.test"}
+    raw = {"job_name": "j", "scheme": "https", "tls_config": tls, "static_configs": [{"targets": [secure.address]}]}
+    (target,) = compile_jobs([msgspec.convert(raw, ScrapeConfig)])[0].targets().kept
+
+    async def go() -> bytes:
+        fetcher = Fetcher()
+        with pytest.raises(SourceError, match="certificate"):
+            await fetcher.fetch(target)
+        shutil.copy(certificate / "cert.pem", ca)
+        page = await fetcher.fetch(target)
+        await fetcher.close()
+        return page.body
+
+    assert asyncio.run(go()) == b"a 1\n"

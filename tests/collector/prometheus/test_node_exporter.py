@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from collector.prometheus.config import ScrapeConfig, StaticConfig
+from collector.prometheus.jobs import compile_jobs
 from collector.prometheus.scrape import Scraper
-from collector.prometheus.targets import ScrapeConfig, StaticConfig, expand
 from collector.prometheus.tracker import Health
 from tests.collector.prometheus.conftest import Store
 
@@ -49,7 +50,7 @@ def _wait(address: str) -> None:
 
 
 def test_a_node_exporter_is_scraped_without_a_rejected_line(exporter: str, store: Store) -> None:
-    (target,) = expand([ScrapeConfig("node", [StaticConfig([exporter])])])
+    (target,) = compile_jobs([ScrapeConfig("node", [StaticConfig([exporter])])])[0].targets().kept
 
     async def go() -> list[Health]:
         scraper = Scraper([target], store.submit, store.clock)

@@ -2,9 +2,13 @@
 
 import gzip
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +49,7 @@ def outcome(memo: PageMemo | None, body: str, content_type: str) -> object:
 def summary(page: Exposition) -> object:
     series = [(s.name, dict(s.labels), s.kind) for s in page.series]
     values = [repr(v) for v in page.values]
-    return series, values, page.times_ms, page.types, page.rejected, page.created, page.warnings
+    return series, values, page.times_ms, page.types, page.rejected, page.created, page.warnings, page.starts
 
 
 @given(st.lists(st.tuples(PAGE, st.sampled_from([TEXT, OPENMETRICS]), st.booleans()), min_size=1, max_size=4))
@@ -54,6 +58,37 @@ def test_a_page_reads_the_same_with_and_without_memory(pages: list[tuple[str, st
     for body, content_type, ended in pages:
         text = body + "\n# EOF\n" if ended else body
         assert outcome(memo, text, content_type) == outcome(None, text, content_type)
+
+
+READABLE = st.sampled_from(
+    [
+        "# TYPE a counter", "# TYPE a gauge", "# TYPE b:c gauge", "# UNIT a s", "a_total 1", "a_total 2 5",
+        "a_total 3 6", 'a_total 1 # {x="_"} 1', "a_total 1 5 # {} 2 3", "a_created 5", "a_created 6", "a 1", "a 2",
+        "a 1 5", "a  2", "a\t1", 'b_c{x="#"} 1', 'b_c{x="#"} 2 # {} 1', 'b_c{x=" # "} 1', 'b_c{x=" # "} 2 7',
+        'b_c{x="1"}1', 'b_c{x="1"}2', "",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(READABLE, min_size=1, max_size=4).map("\n".join), min_size=2, max_size=4))
+@settings(max_examples=500)
+def test_an_openmetrics_page_that_can_be_read_reads_the_same_with_and_without_memory(bodies: list[str]) -> None:
+    memo = PageMemo()
+    for body in bodies:
+        assert outcome(memo, f"{body}\n# EOF\n", OPENMETRICS) == outcome(None, f"{body}\n# EOF\n", OPENMETRICS)
+
+
+@given(
+    st.lists(st.sampled_from([["a 1", "a 2 5", "a 3"], ["b 1 5", 'b 1 # {x="_"} 1', "b 2"], ["a 1", "a 1 6"]])),
+    st.randoms(use_true_random=False),
+)
+def test_lines_that_stay_in_place_read_the_same_with_and_without_memory(
+    places: list[list[str]], chance: Random
+) -> None:
+    memo = PageMemo()
+    for _ in range(4):
+        body = "".join(f"{chance.choice(lines)}\n" for lines in places) + "# EOF\n"
+        assert outcome(memo, body, OPENMETRICS) == outcome(None, body, OPENMETRICS)
 
 
 @given(
@@ -90,6 +125,90 @@ def test_a_page_with_times_keeps_its_series_objects_too() -> None:
     assert [s.name for s in second.series] == ["c", "a", "b"]
     assert second.times_ms == [None, 6000, 6000]
     assert second.series[2] is first.series[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "times_ms"),
+    [
+        (b"a 1 5000\nb 2 5000\n", b"a 1 6000\nb 2.5 7000\n", [6000, 7000]),
+        (b"a 1 5000\nb 2\n", b"a 1\nb 2 7000\n", [None, 7000]),
+        (b'a 1 # {x="_"} 1\nb 2\n', b'a 1 # {x="}"} 2 3\nb 2 # {} 1\n', None),
+        (b'a 1 5000 # {x="_"} 1\nb 2\n', b"a 1 6000\nb 2 # {} 1\n", [6000, None]),
+        (b'a{x="1"}1\nb\t2\n', b'a{x="1"}2\nb\t3\n', None),
+    ],
+)
+def test_times_and_exemplars_do_not_end_the_steady_state(
+    first: bytes, second: bytes, times_ms: list[int | None] | None
+) -> None:
+    memo = PageMemo()
+    series = memo.parse(first).series
+    page = memo.parse(second)
+    assert page.series is series
+    assert page.times_ms == times_ms
+
+
+def test_a_warning_follows_the_lines_that_have_a_time() -> None:
+    memo = PageMemo()
+    pages = [b"a 1 5\na 2 6\nb 1 5\n# EOF\n", b"a 1 5\na 2\nb 1 5\n# EOF\n", b"a 1 5\na 2 6\nb 1 6\n# EOF\n"]
+    warned = [len(memo.parse(page, OPENMETRICS).warnings) for page in pages]
+    assert warned == [0, 1, 0]
+
+
+def test_a_line_that_reads_as_a_number_is_not_taken_for_a_value() -> None:
+    memo = PageMemo()
+    memo.parse(b"inf 1\nb 2\n")
+    page = memo.parse(b"inf\nb 2\n")
+    assert [s.name for s in page.series] == ["b"]
+    assert page.rejected == ((1, "inf"),)
+
+
+NAMES = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,4}", fullmatch=True)
+WORDS = st.text(st.characters(codec="utf-8"), max_size=5)
+SAMPLES = st.lists(
+    st.tuples(
+        NAMES | WORDS.filter(bool),
+        st.dictionaries(WORDS.filter(lambda w: w not in ("", "__name__")), WORDS, max_size=3),
+        st.floats(),
+        st.none() | st.integers(-(2**40), 2**60),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def rendered(name: str, labels: Mapping[str, str], value: float, ts_ms: int | None) -> str:
+    pairs = [quoted(name), *(f"{quoted(key)}={quoted(text)}" for key, text in labels.items())]
+    return f"{{{','.join(pairs)}}} {value!r}" + ("" if ts_ms is None else f" {ts_ms}")
+
+
+@given(SAMPLES)
+def test_what_was_rendered_is_read_back(samples: list[tuple[str, dict[str, str], float, int | None]]) -> None:
+    kept = [sample for sample in samples if not sample[0].endswith("_created")]
+    body = "".join(f"{rendered(*sample)}\n" for sample in kept).encode()
+    memo = PageMemo()
+    for _ in range(2):
+        page = memo.parse(body)
+        assert [(*sample[:2], repr(sample.value), sample.ts_ms) for sample in page.samples] == [
+            (name, labels, repr(value), ts_ms) for name, labels, value, ts_ms in kept
+        ]
+        assert page.rejected == ()
+
+
+BYTES = st.one_of(st.binary(max_size=80), st.lists(LINE, max_size=4).map(lambda lines: "\n".join(lines).encode()))
+
+
+@given(st.lists(st.tuples(BYTES, st.sampled_from([TEXT, OPENMETRICS, "", "text/html"])), min_size=1, max_size=3))
+def test_any_bytes_give_a_page_or_a_source_error(pages: list[tuple[bytes, str]]) -> None:
+    memo = PageMemo()
+    for body, content_type in pages:
+        with suppress(SourceError):
+            page = memo.parse(body, content_type)
+            assert len(page.series) == len(page.values)
 
 
 def test_a_type_that_changes_changes_the_kind() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,11 @@ import msgspec
 import polars as pl
 import pytest
 
-from collector.prometheus.scrape import Scraper, offset_s
-from collector.prometheus.targets import ScrapeConfig, Target, expand
+from collector.prometheus.config import ScrapeConfig
+from collector.prometheus.jobs import compile_jobs
+from collector.prometheus.schedule import offset_s
+from collector.prometheus.scrape import Scraper
+from collector.prometheus.targets import Target
 from collector.prometheus.tracker import Health
 from store.errors import BusyError, StoreError
 from tests.collector.prometheus.conftest import Store
@@ -21,7 +25,7 @@ from tests.collector.prometheus.server import Answer, PageServer
 
 def target(address: str, **config: Any) -> Target:
     raw = {"job_name": "engine", "static_configs": [{"targets": [address]}], **config}
-    return expand([msgspec.convert(raw, ScrapeConfig)])[0]
+    return compile_jobs([msgspec.convert(raw, ScrapeConfig)])[0].targets().kept[0]
 
 
 def scrape(store: Store, aim: Target, pages: PageServer, answers: list[Answer]) -> list[Health]:
@@ -274,3 +278,75 @@ def test_targets_are_spread_over_the_interval() -> None:
     assert offsets == [offset_s(replace(aim)) for aim in aims]
     assert all(0 <= offset < 15 for offset in offsets)
     assert len({int(offset) for offset in offsets}) > 10
+
+
+def test_a_target_that_keeps_failing_is_tried_less_often_and_at_every_turn_once_it_works(
+    store: Store, pages: PageServer
+) -> None:
+    aim = target(pages.address, scrape_interval="50ms")
+    pages.answer = page("", status=503)
+
+    async def go() -> tuple[Health, Health]:
+        scraper = Scraper([aim], store.submit, store.clock)
+        running = asyncio.create_task(scraper.run())
+        (failing,) = await seen(scraper, lambda health: health.failing >= 4)
+        pages.answer = page("a 1\n")
+        (working,) = await seen(scraper, lambda health: health.scrapes >= failing.scrapes + 3)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return failing, working
+
+    failing, working = asyncio.run(go())
+    assert failing.next_try is not None
+    assert failing.last_scrape is not None
+    assert (working.up, working.failing, working.failures) == (True, 0, failing.failures)
+    assert working.lag_s is not None
+
+
+async def seen(scraper: Scraper, holds: Callable[[Health], bool]) -> list[Health]:
+    """Wait until it holds for every target."""
+    async with asyncio.timeout(10):
+        while not all(map(holds, scraper.health())):
+            await asyncio.sleep(0.01)
+    return scraper.health()
+
+
+def test_a_fault_outside_of_a_page_stops_neither_the_target_nor_the_others(
+    store: Store, pages: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aims = [target(pages.address, job_name=name, scrape_interval="50ms") for name in ("one", "two")]
+    pages.answer = page("a 1\n")
+
+    async def go() -> list[Health]:
+        scraper = Scraper(aims, store.submit, store.clock)
+        monkeypatch.setattr(scraper._tracks[aims[0].key].tracker, "committed", lambda: 1 / 0)
+        running = asyncio.create_task(scraper.run())
+        found = await seen(scraper, lambda health: health.scrapes >= 3)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return found
+
+    assert [health.up for health in asyncio.run(go())] == [True, True]
+
+
+def test_pages_of_many_targets_are_one_append(store: Store, pages: PageServer) -> None:
+    aims = [target(pages.address, metrics_path=f"/{i}", scrape_interval="400ms") for i in range(20)]
+    pages.answer = page("a 1\n")
+
+    async def go() -> None:
+        scraper = Scraper(aims, store.submit, store.clock)
+        running = asyncio.create_task(scraper.run())
+        await seen(scraper, lambda health: health.scrapes >= 2)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(go())
+    assert len(store.batches) < 20
+    assert store.database.table("metric_samples").height >= 2 * 20 * 4
+
+
+def test_a_large_page_is_read_in_a_thread_with_the_same_result(store: Store, pages: PageServer) -> None:
+    text = "".join(f'a{{i="{i}",filler="{"x" * 50}"}} {i}\n' for i in range(2000))
+    (health,) = scrape(store, target(pages.address, sample_limit=2000), pages, [page(text)])
+    assert (health.up, health.samples) == (True, 2000)
+    assert sorted(value for value in store.values("a") if value is not None) == list(range(2000))

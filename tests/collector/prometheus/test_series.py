@@ -4,16 +4,20 @@ import csv
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collector.presets.catalog import lookup
+from collector.presets.names import key
+from collector.prometheus.exposition import Exposition, Series
 from collector.prometheus.identity import series_id, series_row, with_target
 from collector.prometheus.series import Resolver, to_batch
-from collector.prometheus.text import parse
+from collector.prometheus.text import PageMemo, parse
 from store.batch import Batch
 from store.database import Database
 from store.query import MetricQuery
@@ -232,3 +236,132 @@ def test_first_ts_is_the_earliest_sample_of_a_series() -> None:
 
 def test_a_page_without_samples_is_a_batch_without_frames() -> None:
     assert batch(b"").frames == {}
+
+
+def canonical(resolver: Resolver, page: Exposition) -> list[str | None]:
+    resolved = resolver.resolve(page.series)
+    return [resolved.rows[i]["canonical"] for i in resolved.ids.tolist()]
+
+
+def test_parts_of_a_push_are_judged_with_all_that_came_before() -> None:
+    old, new = parse(b"vllm:gpu_cache_usage_perc 0.4\n"), parse(b"vllm:kv_cache_usage_perc 0.4\n")
+    resolver = Resolver(keep=True)
+    assert canonical(resolver, old) == ["kv_cache_usage_ratio"]
+    assert canonical(resolver, new) == ["kv_cache_usage_ratio"]
+    assert canonical(resolver, old) == [None]
+    resolver.forget(new.series)
+    assert canonical(resolver, old) == ["kv_cache_usage_ratio"]
+
+
+def test_pages_of_a_scrape_are_judged_alone() -> None:
+    old, new = parse(b"vllm:gpu_cache_usage_perc 0.4\n"), parse(b"vllm:kv_cache_usage_perc 0.4\n")
+    resolver = Resolver()
+    assert [canonical(resolver, page) for page in (old, new, old)] == [["kv_cache_usage_ratio"]] * 3
+
+
+def test_the_targets_of_one_page_are_judged_apart() -> None:
+    page = parse(
+        b'vllm:gpu_cache_usage_perc{job="l",instance="a"} 0.4\nvllm:gpu_cache_usage_perc{job="l",instance="b"} 0.4\n'
+        b'vllm:kv_cache_usage_perc{job="l",instance="b"} 0.4\n'
+    )
+    assert canonical(Resolver(honor_labels=True), page) == ["kv_cache_usage_ratio", None, "kv_cache_usage_ratio"]
+
+
+NAMES = ["DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"] + [
+    f"vllm:{name}_{part}"
+    for name in ("inter_token_latency_seconds", "time_per_output_token_seconds")
+    for part in ("bucket", "count")
+]
+MAYBE = st.sampled_from(["", "0", "1"])
+RIVALS = st.lists(
+    st.builds(
+        lambda name, gpu, model, le: Series(name, {"gpu": gpu, "model_name": model, "le": le}, "gauge"),
+        st.sampled_from(NAMES), MAYBE, MAYBE, MAYBE,
+    ),
+    max_size=14,
+    unique_by=lambda one: (one.name, *one.labels.values()),
+)  # fmt: skip
+
+
+def verdicts(resolver: Resolver, series: list[Series]) -> dict[Series, tuple[int, str | None]]:
+    resolved = resolver.resolve(series)
+    return {one: (i, resolved.rows[i]["canonical"]) for one, i in zip(series, resolved.ids.tolist(), strict=True)}
+
+
+def agree(one: Series, other: Series) -> bool:
+    """Whether no label that both carry has two values; the bound of a bucket is no such label."""
+    return all("" in (v := {one.labels[name], other.labels[name]}) or len(v) == 1 for name in ("gpu", "model_name"))
+
+
+@settings(deadline=None)  # the first one reads the presets
+@given(RIVALS)
+def test_a_series_is_canonical_unless_one_of_a_newer_name_agrees_with_it(series: list[Series]) -> None:
+    found = verdicts(Resolver(), series)
+    for one in series:
+        (preset,) = lookup(one.name)
+        newer = [other for other in series if key(other.name) in preset.yields_to and agree(one, other)]
+        assert (found[one][1] is None) == bool(newer)
+
+
+@settings(deadline=None)  # the first one reads the presets
+@given(RIVALS, st.randoms())
+def test_the_order_of_series_does_not_matter(series: list[Series], random: Random) -> None:
+    mixed = random.sample(series, len(series))
+    assert verdicts(Resolver(), series) == verdicts(Resolver(), mixed)
+
+
+@settings(deadline=None)  # the first one reads the presets
+@given(RIVALS, RIVALS, st.integers(0, 14))
+def test_a_page_in_two_parts_ends_as_the_whole_page(before: list[Series], series: list[Series], cut: int) -> None:
+    parts = Resolver(keep=True)
+    verdicts(parts, before)
+    parts.forget(before)
+    verdicts(parts, series[:cut])
+    verdicts(parts, series[cut:])
+    assert verdicts(parts, series) == verdicts(Resolver(), series)
+
+
+@settings(deadline=None)  # the first one reads the presets
+@given(st.lists(RIVALS, max_size=3))
+def test_what_was_on_earlier_pages_does_not_matter(pages: list[list[Series]]) -> None:
+    resolver = Resolver()
+    for series in pages:
+        assert verdicts(resolver, series) == verdicts(Resolver(), series)
+
+
+def test_a_name_on_some_devices_leaves_those_of_the_others_to_an_older_name() -> None:
+    page = parse(
+        b'DCGM_FI_DEV_CLOCK_THROTTLE_REASONS{gpu="0"} 1\nDCGM_FI_DEV_CLOCK_THROTTLE_REASONS{gpu="3"} 1\n'
+        b'DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu="3"} 1\n'
+    )
+    assert [name is not None for name in canonical(Resolver(), page)] == [True, False, True]
+
+
+def test_a_total_yields_to_the_same_divided_by_a_label_it_lacks() -> None:
+    page = parse(
+        b'vllm:prompt_tokens_cached_total{engine="0"} 3\nvllm:prompt_tokens_cached_total{engine="1"} 3\n'
+        b'vllm:prompt_tokens_cached_by_source_total{engine="0",source="local"} 3\n'
+    )
+    assert canonical(Resolver(), page) == [None, "cached_tokens_total", "cached_tokens_total"]
+
+
+def test_a_router_that_repeats_the_newer_name_takes_no_engines_place() -> None:
+    page = parse(b'vllm:gpu_cache_usage_perc 0.4\nvllm:kv_cache_usage_perc{server="http://a"} 0.4\n')
+    assert canonical(Resolver(), page) == ["kv_cache_usage_ratio", None]
+
+
+def test_a_rank_that_repeats_another_gets_an_id_of_its_own_so_that_its_canonical_series_ends() -> None:
+    second = b'sglang:num_running_reqs{tp_rank="1"} 5\n'
+    alone, beside = parse(second), parse(b'sglang:num_running_reqs{tp_rank="0"} 5\n' + second)
+    assert canonical(Resolver(), alone) == ["requests_running"]
+    assert canonical(Resolver(), beside) == ["requests_running", None]
+    assert Resolver().resolve(alone.series).ids[0] != Resolver().resolve(beside.series).ids[1]
+
+
+def test_a_known_series_keeps_its_row_while_what_is_beside_it_stays() -> None:
+    memo, resolver = PageMemo(), Resolver(TARGET)
+    first = resolver.resolve(memo.parse(b'a 1\nvllm:num_requests_running{engine="0"} 1\n').series)
+    grown = resolver.resolve(
+        memo.parse(b'a 1\nvllm:num_requests_running{engine="0"} 1\nvllm:num_requests_running{engine="1"} 1\n').series
+    )
+    assert all(grown.rows[i] is first.rows[i] for i in first.ids.tolist())

@@ -1,13 +1,12 @@
 """Reading a page: names, labels, values, times, types, and what is no page of metrics."""
 
-import json
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 
-from collector.prometheus.text import TEXT, parse
+from collector.prometheus.text import TEXT, PageMemo, parse
 from store.errors import SourceError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -15,42 +14,6 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 def case(shared: Path, name: str, file: str) -> bytes:
     return (shared / "cases" / name / file).read_bytes()
-
-
-def expected(shared: Path, name: str):
-    return json.loads(case(shared, name, "expected.json"))
-
-
-def test_label_values_keep_braces_commas_hashes_and_escapes_to_the_byte(shared: Path) -> None:
-    page = parse(case(shared, "01-label-escapes", "good.prom"))
-    wanted = expected(shared, "01-label-escapes")
-    assert [{"labels": dict(s.labels), "value": s.value} for s in page.samples] == wanted
-
-
-def test_a_line_with_an_unescaped_quote_is_reported_and_the_others_are_kept(shared: Path) -> None:
-    page = parse(case(shared, "01-label-escapes", "bad.prom"))
-    assert [(s.labels["user"], s.value) for s in page.samples] == [("u1", 1.0), ("u3", 3.0)]
-    assert page.rejected == ((2, 'gpu_jobs{user="rack 14" left"} 2'),)
-
-
-def test_quoted_utf8_names_and_their_types_are_read(shared: Path) -> None:
-    page = parse(
-        case(shared, "02-utf8-quoted-names", "metrics.prom"), "text/plain; version=1.0.0; escaping=allow-utf-8"
-    )
-    assert [[s.name, dict(s.labels), s.value] for s in page.samples] == expected(shared, "02-utf8-quoted-names")
-    assert {s.kind for s in page.series} == {"gauge"}
-
-
-def test_missing_blanks_trailing_commas_crlf_and_a_missing_last_newline_do_not_change_values(shared: Path) -> None:
-    page = parse(case(shared, "04-spacing-commas-crlf", "metrics.prom"))
-    assert {s.name: s.value for s in page.samples} == expected(shared, "04-spacing-commas-crlf")
-    assert page.rejected == ()
-
-
-def test_created_series_are_left_out_and_counted(shared: Path) -> None:
-    page = parse(case(shared, "05-created-series", "t0.prom"))
-    assert {s.name for s in page.samples} == {"vllm:generation_tokens_total"}
-    assert (len(page.samples), page.created) == (2, 2)
 
 
 def test_a_metric_that_only_ends_in_created_is_kept() -> None:
@@ -65,21 +28,6 @@ def test_times_are_milliseconds_in_text_and_seconds_in_openmetrics(shared: Path)
     text = parse(case(shared, "06-timestamps-ms-vs-s", "text.prom"))
     openmetrics = parse(case(shared, "06-timestamps-ms-vs-s", "om.txt"), OPENMETRICS)
     assert text.samples[0].ts_ms == openmetrics.samples[0].ts_ms == 1795996800000
-
-
-def test_one_series_may_come_with_several_times(shared: Path) -> None:
-    page = parse(case(shared, "06-timestamps-ms-vs-s", "multi.prom"))
-    assert [(s.value, s.ts_ms) for s in page.samples] == [
-        (10.0, 1795996800000),
-        (12.0, 1795996804000),
-        (9.0, 1795996808000),
-    ]
-
-
-def test_counters_keep_the_name_on_the_wire(shared: Path) -> None:
-    page = parse(case(shared, "12-counter-without-total-suffix", "metrics.prom"))
-    assert {s.name: s.value for s in page.samples} == expected(shared, "12-counter-without-total-suffix")
-    assert {s.kind for s in page.series} == {"counter"}
 
 
 def registry() -> CollectorRegistry:
@@ -193,7 +141,49 @@ def test_an_openmetrics_page_without_eof_is_cut_short() -> None:
         parse(b"a 1\nb 2", OPENMETRICS)
 
 
-def test_lines_after_eof_are_rejected() -> None:
-    page = parse(b"a 1\n# EOF\nb 1\na 2\n", OPENMETRICS)
-    assert [s.value for s in page.samples] == [1.0]
-    assert [line for line, _ in page.rejected] == [3, 4]
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('a 1\nb{x="} 2\n# EOF\n', 'line 2 of the OpenMetrics page cannot be read: b{x="} 2'),
+        ("a 1\nb 2 1_0\n# EOF\n", "line 2 of the OpenMetrics page cannot be read: b 2 1_0"),
+        ("# TYPE a meh\na 1\n# EOF\n", "line 1 of the OpenMetrics page cannot be read: # TYPE a meh"),
+        ("a 1\n# EOF\nb 1\n", "line 3 of the OpenMetrics page stands after # EOF: b 1"),
+    ],
+)
+def test_an_openmetrics_page_fails_at_its_first_line_that_cannot_be_read(body: str, words: str) -> None:
+    memo = PageMemo()
+    memo.parse(b"a 1\nb 2\n# EOF\n", OPENMETRICS)
+    with pytest.raises(SourceError) as caught:
+        memo.parse(body.encode(), OPENMETRICS)
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("# TYPE a counter\na 1\n", "line 2: a sample of the counter a is called a_total or a_created"),
+        ("a 1\na 2\n", "line 2: a second sample of a with the same labels"),
+        ("a 1\nb 1\na 2\n", "line 3: the name a belongs to the family a of line 1, which has ended"),
+        ('# TYPE a histogram\na_bucket{le="1"} 1\nb 1\n', "line 2: a label set of the histogram a has no last bucket"),
+        ("# TYPE a:b gauge\na_b 1\n", "line 2: the metadata above say a:b, the sample is called a_b"),
+        ("# TYPE a_seconds gauge\r\n# UNIT a_seconds seconds\r\na_seconds 1\r\nb 1 1\nb 1\n", "line 5: within one"),
+    ],
+)
+def test_an_openmetrics_page_that_breaks_a_rule_is_read_with_a_warning_that_names_the_line(
+    body: str, words: str
+) -> None:
+    memo = PageMemo()
+    for _ in range(2):
+        page = memo.parse(f"{body}# EOF\n".encode(), OPENMETRICS)
+        assert len(page.warnings) == 1
+        assert words in page.warnings[0]
+        assert page.values
+
+
+def test_starts_are_found_for_all_parts_of_a_histogram_and_for_no_other_series() -> None:
+    page = parse(
+        b'# TYPE h histogram\nh_bucket{m="x",le="1"} 1\nh_bucket{m="x",le="+Inf"} 1\nh_count{m="x"} 1\nh_sum{m="x"} 1\n'
+        b'h_created{m="x"} 1.5e9\n# TYPE c counter\nc_total{m="y"} 1\nc_created{m="z"} 1.6e9\n# EOF\n',
+        OPENMETRICS,
+    )
+    assert [page.start_s(series) for series in page.series] == [1.5e9] * 4 + [None]

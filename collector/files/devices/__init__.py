@@ -1,0 +1,1 @@
+"""What the tools of accelerators, kernel and fabric print → samples and events. Parsers are pure: text in."""

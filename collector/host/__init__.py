@@ -1,0 +1,1 @@
+"""The host, read from /proc and /sys: one module per area, each a pure function from file texts to samples."""

@@ -1,0 +1,44 @@
+"""The checks, in the order they run. A check is one module with `check(facts)` and one line here."""
+
+from collections.abc import Callable, Iterator
+
+from infractl.doctor import (
+    absences,
+    clocks,
+    doubles,
+    frozen,
+    histograms,
+    installation,
+    joins,
+    machine,
+    missing,
+    names,
+    refused,
+    targets,
+    types,
+)
+from infractl.doctor.advice import Advice, worst_first
+from infractl.doctor.facts import Facts
+
+Check = Callable[[Facts], Iterator[Advice]]
+
+CHECKS: tuple[Check, ...] = (
+    installation.check,
+    machine.check,
+    targets.check,
+    missing.check,
+    names.check,
+    types.check,
+    doubles.check,
+    histograms.check,
+    frozen.check,
+    clocks.check,
+    joins.check,
+    absences.check,
+    refused.check,
+)
+
+
+def diagnose(facts: Facts) -> list[Advice]:
+    """Run every check, the worst advice first."""
+    return worst_first(advice for check in CHECKS for advice in check(facts))
