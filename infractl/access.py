@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from collector.prometheus.masking import shown
 from infractl import wire
 from store.batch import Batch, Receipt
 from store.errors import ExitCode, InfractlError, SourceError, StoreError, StoreLockedError, UsageError
@@ -152,10 +153,11 @@ class RemoteAccess:
         try:
             answer = self._http.request(method, path, headers={"Content-Type": media_type}, **more)
         except httpx.HTTPError as error:
-            raise SourceError(f"{self.url} does not answer: {error}", "is infractl serve running there?") from error
+            fact = shown(f"{self.url} does not answer: {error}")
+            raise SourceError(fact, "is infractl serve running there?") from error
         if answer.is_success:
             return answer.content
-        raise _refused(self.url, answer.status_code, answer.content)
+        raise _refused(shown(self.url), answer.status_code, answer.content)
 
 
 def open_access(directory: Path, server: str | None = None, create: bool = False) -> Access:

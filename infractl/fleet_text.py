@@ -1,10 +1,13 @@
 """Devices, engines, hosts and targets as tables for a person: few columns, in the units people say."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Row], Any]]
+WIDE = 0.1
+"""Width of a bucket over its upper bound from which an estimate within it is shown with both bounds."""
 
 
 def _number(name: str, scale: float = 1.0, digits: int = 0) -> Callable[[Row], str]:
@@ -50,6 +53,17 @@ def _kv(row: Row) -> str:
     return f"{row['kv_usage_ratio']:.2f}{hottest}"
 
 
+def _quantile(name: str) -> Callable[[Row], str]:
+    """Write a quantile, and the bounds of its bucket where they are far apart: 77.6 s (40–80)."""
+
+    def text(row: Row) -> str:
+        told, low, high = row[name] or "", row[f"{name}_low_s"], row[f"{name}_high_s"]
+        wide = row[f"{name}_s"] is not None and high and (high - (low or 0.0)) / high > WIDE
+        return f"{told} ({low or 0.0:g}–{high:g})" if wide else told
+
+    return text
+
+
 DEVICES: Columns = {
     "host": _plain("host"),
     "gpu": _plain("gpu"),
@@ -78,10 +92,10 @@ ENGINES: Columns = {
     "out tok/s": _number("generation_tokens_per_second", digits=1),
     "req/s": _number("requests_per_second", digits=2),
     "errors %": _number("error_ratio", 100, 1),
-    "TTFT P50": _plain("ttft_p50"),
-    "TTFT P99": _plain("ttft_p99"),
-    "ITL P99": _plain("itl_p99"),
-    "e2e P99": _plain("e2e_p99"),
+    "TTFT P50": _quantile("ttft_p50"),
+    "TTFT P99": _quantile("ttft_p99"),
+    "ITL P99": _quantile("itl_p99"),
+    "e2e P99": _quantile("e2e_p99"),
 }
 HOSTS: Columns = {
     "host": _plain("host"),
@@ -119,13 +133,20 @@ def table(rows: Sequence[Row], columns: Columns) -> str:
 
 
 def remarks(status: Mapping[str, Any]) -> list[str]:
-    """Tell what is wrong with devices and what to know of engines, a line each."""
+    """Tell what is wrong with devices and discovery, and what to know of engines and readers, a line each."""
     lines = [
         f"  {row['state']}: GPU {row['gpu'] or row['gpu_uuid']} on {row['host'] or 'an unnamed host'}: "
         f"{row['reason']} → {row['action']}"
         for row in status.get("devices", ())
         if row["state"] in ("warning", "critical")
     ]
+    lines += [
+        f"  warning: discovery of job {job['job']}: {error}"
+        for job in status.get("discovery", ())
+        for error in (*job["refused"], *(error for source in job["sources"] for error in source["errors"]))
+    ]
+    unseen = Counter(f"{absence['job']} {absence['instance']}" for absence in status.get("absences", ()))
+    lines += [f"  note: {reader} cannot see {n} things: infractl doctor names them" for reader, n in unseen.items()]
     return lines + [
         f"  note: {row['service']} {row['instance']} {row['model'] or ''}: {row['notes']}"
         for row in status.get("engines", ())

@@ -45,8 +45,9 @@ def announce(address: Any) -> None:
     """Say where everything listens."""
     click.echo(f"dashboard  {address.url}", err=True)
     click.echo(f"metrics    {address.url.rstrip('/')}/metrics", err=True)
+    click.echo(f"receives   {address.root}/api/v1/write (Prometheus remote write)", err=True)
     if address.otlp_http_port:
-        click.echo(f"OTLP/HTTP  port {address.otlp_http_port} (/v1/traces)", err=True)
+        click.echo(f"OTLP/HTTP  port {address.otlp_http_port} (/v1/traces, /v1/metrics)", err=True)
     if address.otlp_grpc_port:
         click.echo(f"OTLP/gRPC  port {address.otlp_grpc_port}", err=True)
 

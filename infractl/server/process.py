@@ -76,8 +76,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the process listens, once it does."""
+    """Where the process listens, once it does: `root` is that of the API, `url` that of the dashboard."""
 
+    root: str
     url: str
     otlp_http_port: int | None
     otlp_grpc_port: int | None
@@ -192,7 +193,7 @@ class _Process:
             stack.push_async_callback(_cancel, scraping)
             self.scheduler.start()
             stack.push_async_callback(asyncio.to_thread, self.scheduler.stop)
-            ready(Address(self._url + options.base_path, http_port, grpc_port))
+            ready(Address(self._url, self._url + options.base_path, http_port, grpc_port))
             await self.stop.wait()
 
     def _main_app(self) -> Starlette:
