@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Kind(StrEnum):
     """Type of a column.
 
-    `JSON` is a JSON object kept as text: unlike MAP or VARIANT it reads the same in DuckDB, Spark and polars.
+    `JSON` is a JSON object kept as text: unlike MAP or VARIANT it reads the same in DuckDB, Spark and polars. `INTS`
+    and `IDS` are lists.
     """
 
     TEXT = "text"
@@ -24,6 +25,8 @@ class Kind(StrEnum):
     BOOL = "bool"
     TIME = "time"
     JSON = "json"
+    INTS = "ints"
+    IDS = "ids"
 
     @property
     def sql(self) -> str:
@@ -42,6 +45,8 @@ class Kind(StrEnum):
             Kind.FLOAT: pl.Float64(),
             Kind.BOOL: pl.Boolean(),
             Kind.TIME: pl.Datetime("us"),
+            Kind.INTS: pl.List(pl.Int64),
+            Kind.IDS: pl.List(pl.UInt64),
         }
         return types[self]
 
@@ -54,6 +59,8 @@ _SQL = {
     Kind.BOOL: "BOOLEAN",
     Kind.TIME: "TIMESTAMP",
     Kind.JSON: "VARCHAR",
+    Kind.INTS: "BIGINT[]",
+    Kind.IDS: "UBIGINT[]",
 }
 
 

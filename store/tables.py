@@ -121,6 +121,127 @@ EVENTS = Table(
     ),
 )
 
+TOKEN_ARRIVALS = Table(
+    name="token_arrivals",
+    doc="When the parts of a streamed answer arrived, one row per request. An event may carry several tokens.",
+    key=("trace_id", "span_id"),
+    time="ts",
+    columns=(
+        Column("trace_id", T, "trace of the request, as in spans"),
+        Column("span_id", T, "span of the request, as in spans"),
+        Column("ts", TS, "start of the request, as in spans"),
+        Column("service", T, "service of the span"),
+        Column("measured_by", T, "client or server"),
+        Column("offsets_us", Kind.INTS, "arrival of each event after ts", "us"),
+        Column("tokens", Kind.INTS, "tokens of each event; null where every event is one token", "tokens"),
+    ),
+)
+
+KV_EVENTS = Table(
+    name="kv_events",
+    doc="Events of a KV cache as its engine publishes them: blocks stored, removed, all cleared.",
+    key=("stream", "sequence", "position"),
+    time="ts",
+    columns=(
+        Column("stream", T, "publisher: its endpoint and topic, or the file's name"),
+        Column("sequence", N, "number of the message in its stream; starts again with the engine"),
+        Column("position", N, "place of the event in its message"),
+        Column("ts", TS, "time of the message, as the engine says"),
+        Column("service", T, "service of the engine"),
+        Column("instance", T, "address of the engine"),
+        Column("kind", T, "stored, removed or cleared"),
+        Column("block_hashes", Kind.IDS, "blocks, in order; hashes longer than 64 bits are folded"),
+        Column("parent_block_hash", Kind.ID, "block before the first one stored; null at the start of a prompt"),
+        Column("tokens", N, "tokens in the blocks stored", "tokens"),
+        Column("block_size", N, "tokens in a block", "tokens"),
+        Column("medium", T, "where the blocks are: GPU, CPU, …"),
+        Column("attributes", J, "the rest of the event, token ids left out"),
+    ),
+)
+
+REQUEST_BLOCKS = Table(
+    name="request_blocks",
+    doc="Prefix blocks of a request, from traces that state them: what an ideal prefix cache could share.",
+    key=("trace_id", "span_id"),
+    time="ts",
+    columns=(
+        Column("trace_id", T, "trace of the request, as in spans"),
+        Column("span_id", T, "span of the request, as in spans"),
+        Column("ts", TS, "start of the request, as in spans"),
+        Column("service", T, "service of the request"),
+        Column("conversation", T, "session or conversation it belongs to"),
+        Column("block_size", N, "tokens (or characters, see unit) in a block"),
+        Column("unit", T, "tokens or characters"),
+        Column("block_hashes", Kind.IDS, "blocks of the prompt, in order; equal hashes share a prefix"),
+    ),
+)
+
+COSTS = Table(
+    name="costs",
+    doc="One row per charge line of a bill or usage report, in the terms of FOCUS.",
+    key=("line_id",),
+    time="ts",
+    columns=(
+        Column("line_id", T, "hash of what makes it one line of its source"),
+        Column("ts", TS, "charge period start"),
+        Column("end_ts", TS, "charge period end"),
+        Column("billing_period", TS, "billing period start"),
+        Column("provider", T, "who provides the service"),
+        Column("account", T, "billing account"),
+        Column("sub_account", T, "sub account, subscription or project"),
+        Column("cost_service", T, "service name of the provider"),
+        Column("category", T, "FOCUS ChargeCategory: Usage, Purchase, Tax, Credit, Adjustment"),
+        Column("correction", Kind.BOOL, "restates an earlier line (FOCUS ChargeClass Correction)"),
+        Column("region", T, "region"),
+        Column("zone", T, "availability zone"),
+        Column("resource", T, "resource"),
+        Column("sku", T, "SKU or meter"),
+        Column("description", T, "what the line says of itself"),
+        Column("model", T, "LLM model, where it is about one"),
+        Column("tenant", T, "team, key or customer it is charged to"),
+        Column("environment", T, "environment, from tags or --label"),
+        Column("service", T, "service it belongs to, from tags or --label: joins with spans.service"),
+        Column("quantity", F, "consumed quantity"),
+        Column("unit", T, "unit of the quantity"),
+        Column("list_unit_price", F, "list price per unit, in the currency"),
+        Column("billed_cost", F, "billed, in the currency"),
+        Column("effective_cost", F, "amortised cost, in the currency"),
+        Column("list_cost", F, "cost at list prices, in the currency"),
+        Column("contracted_cost", F, "cost at contracted prices, in the currency"),
+        Column("currency", T, "billing currency, ISO 4217"),
+        Column("tokens_kind", T, "input, output, cached_input, cache_write, reasoning, where it is about tokens"),
+        Column("requests", N, "model requests, where a usage report counts them", "requests"),
+        Column("quality", T, "comma-separated doubts: unpriced, clamped, no_currency, …"),
+        Column(
+            "source", T, "form it came in: focus_1.0, aws_cur, azure_ea, oci, openai_costs, anthropic_usage, litellm, …"
+        ),
+        Column("tags", J, "tags and columns that are none of these"),
+    ),
+)
+
+BENCHMARKS = Table(
+    name="benchmarks",
+    doc="Figures of load tests as their tools state them, one row per statistic.",
+    key=("run", "stage", "metric", "statistic"),
+    time="ts",
+    columns=(
+        Column("run", T, "run: the tool's id or the file's name"),
+        Column("stage", T, "stage or load level within the run"),
+        Column("ts", TS, "start of the run or stage"),
+        Column("tool", T, "aiperf, guidellm, vllm_bench, inference_perf, llmperf, nccl_tests, …"),
+        Column("engine", T, "serving engine"),
+        Column("model", T, "model"),
+        Column("concurrency", F, "concurrent requests"),
+        Column("request_rate", F, "requests sent per second", "requests/s"),
+        Column("metric", T, "ttft_s, itl_s, e2e_s, throughput_tokens_per_second, bus_bandwidth_bytes_per_second, …"),
+        Column("statistic", T, "mean, p50, p99, min, max, value, …"),
+        Column("value", F, "value in the metric's base unit"),
+        Column("unit", T, "unit of the value"),
+        Column("labels", J, "what else the tool says of the run"),
+        Column("source", T, "file it came from"),
+    ),
+)
+
 INGEST_BATCH = Table(
     name="ingest_batch",
     doc="Ledger: one row per committed batch and table.",
@@ -150,7 +271,19 @@ INGEST_DROPS = Table(
     ),
 )
 
-TABLES: tuple[Table, ...] = (SPANS, METRIC_SERIES, METRIC_SAMPLES, EVENTS, INGEST_BATCH, INGEST_DROPS)
+TABLES: tuple[Table, ...] = (
+    SPANS,
+    METRIC_SERIES,
+    METRIC_SAMPLES,
+    EVENTS,
+    TOKEN_ARRIVALS,
+    KV_EVENTS,
+    REQUEST_BLOCKS,
+    COSTS,
+    BENCHMARKS,
+    INGEST_BATCH,
+    INGEST_DROPS,
+)
 BY_NAME = {table.name: table for table in TABLES}
 
 INFERENCE_OPERATIONS = (

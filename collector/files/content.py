@@ -11,6 +11,7 @@ from pathlib import Path
 from store.errors import SourceError
 
 _HEAD = 8192  # bytes looked at to tell formats apart
+_TOLD = 65_536  # bytes looked at to tell which tool wrote a file
 _SUFFIXES = {".gz", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".log", ".prom", ".pb", ".otlp"}
 _OTLP_KEY = re.compile(r'"resource_?(spans|metrics|logs)"\s*:', re.IGNORECASE)
 _PROMETHEUS = re.compile(
@@ -42,6 +43,11 @@ class Content:
     def stem(self) -> str:
         """File name without the endings that only say how it is written."""
         return stem_of(self.path)
+
+    @property
+    def head(self) -> str:
+        """The beginning as text, for telling what it is; empty for Parquet."""
+        return "" if self.format is Format.PARQUET else self.body[:_TOLD].decode("utf-8-sig", errors="replace")
 
     def text(self) -> str:
         """Return the content as text. Raises SourceError, with the line, for a byte that is no UTF-8."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collector.files.content import Content, Format, open_content
-from collector.files.devices.decode import DEVICE_KINDS, decode_devices, device_kind
 from collector.files.dialects import MEASURED
+from collector.files.intake import Intake
+from collector.files.intakes import INTAKES
 from collector.files.options import FileKind, ImportOptions
 from collector.files.otlp import decode_otlp
 from collector.files.prometheus import decode_prometheus
@@ -18,8 +19,8 @@ from store.batch import Batch
 from store.errors import SourceError, UsageError
 
 _OTLP = (Format.OTLP_JSON, Format.OTLP_PROTOBUF)
-_STREAMS = frozenset({FileKind.OTLP, FileKind.PROMETHEUS}) | DEVICE_KINDS
-_HEAD = 65_536  # bytes looked at to tell which tool printed a file
+_TAKEN = {kind: intake for intake in INTAKES for kind in intake.kinds}
+_STREAMS = frozenset({FileKind.OTLP, FileKind.PROMETHEUS, *_TAKEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,7 @@ def _told(content: Content) -> FileKind | None:
         return FileKind.OTLP
     if content.format is Format.PROMETHEUS:
         return FileKind.PROMETHEUS
-    if content.format is Format.PARQUET:
-        return None
-    head = content.body[:_HEAD].decode("utf-8-sig", errors="replace")
-    return device_kind(head)
+    return next((kind for intake in INTAKES if (kind := intake.told(content)) is not None), None)
 
 
 def _kind(rows: Rows, options: ImportOptions) -> FileKind:
@@ -103,8 +101,8 @@ def _stream(content: Content, kind: FileKind, options: ImportOptions) -> Importe
                 f"{option} does not apply to {kind} files",
                 "it names columns of requests and series; --as series reads any table as one",
             )
-    if kind in DEVICE_KINDS:
-        return _device(content, kind, options)
+    if kind in _TAKEN:
+        return _taken(_TAKEN[kind], content, kind, options)
     if kind is FileKind.PROMETHEUS:
         batch = decode_prometheus(content, options, _source(content.path))
     else:
@@ -113,13 +111,13 @@ def _stream(content: Content, kind: FileKind, options: ImportOptions) -> Importe
     return Imported(content.path, kind, (batch,), refused, notes=_nameless(batch))
 
 
-def _device(content: Content, kind: FileKind, options: ImportOptions) -> Imported:
-    """Decode what a tool of accelerators, kernel or fabric printed."""
-    batch, refused, notes = decode_devices(content, kind, options, _source(content.path))
+def _taken(intake: Intake, content: Content, kind: FileKind, options: ImportOptions) -> Imported:
+    """Decode a file that states its own fields."""
+    batch, refused, notes = intake.decode(content, kind, options, _source(content.path))
     if not batch.rows:
         reasons = "; ".join((*(f"{r.count} {why} (first: {r.first})" for why, r in refused.items()), *notes))
-        raise SourceError(f"{content.path}: nothing to import: {reasons or 'no value and no event'}", "see --as")
-    return Imported(content.path, kind, (batch,), refused, notes=notes)
+        raise SourceError(f"{content.path}: nothing to import: {reasons or 'it holds no row'}", "see --as")
+    return Imported(content.path, kind, (batch,), dict(refused), notes=notes)
 
 
 def _nameless(batch: Batch) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from collector.files.devices.kernel_log import is_kernel_log, read_kernel_log
 from collector.files.devices.parts import part_of
 from collector.files.devices.reading import Event, Reading, When
 from collector.files.devices.session import is_session, read_smi
+from collector.files.intake import Intake
 from collector.files.options import FileKind, ImportOptions
 from collector.files.refusals import Refusal
 from collector.prometheus.exposition import Exposition, Sample, Series
@@ -49,7 +50,6 @@ _READERS: dict[FileKind, Callable[[str, When], Reading]] = {
     FileKind.FABRIC_MANAGER: read_fabric_log,
     FileKind.INFINIBAND: read_infiniband,
 }
-DEVICE_KINDS = frozenset(_READERS)
 
 
 def device_kind(text: str) -> FileKind | None:
@@ -165,3 +165,10 @@ def events_frame(events: Sequence[Event], labels: Mapping[str, str], source: str
 
 def _hash(*parts: str) -> str:
     return blake2b(b"\xff".join(part.encode(errors="surrogatepass") for part in parts), digest_size=16).hexdigest()
+
+
+def _told(content: Content) -> FileKind | None:
+    return device_kind(content.head)
+
+
+INTAKE = Intake(frozenset(_READERS), _told, decode_devices)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.files.content import Content, Format
 from collector.files.devices.dcgm_counters import read_counters
-from collector.files.devices.decode import DEVICE_KINDS, decode_devices, device_kind
+from collector.files.devices.decode import INTAKE, decode_devices, device_kind
 from collector.files.devices.nvlink import read_list, read_nvlink
 from collector.files.devices.reading import When
 from collector.files.devices.smi_csv import read_csv
@@ -46,7 +46,7 @@ def texts(draw: st.DrawFn) -> str:
     return seed[:at] + draw(st.text(max_size=20) | st.sampled_from(SEEDS)) + seed[end:]
 
 
-@pytest.mark.parametrize("kind", sorted(DEVICE_KINDS))
+@pytest.mark.parametrize("kind", sorted(INTAKE.kinds))
 @settings(max_examples=150, deadline=None)
 @given(text=texts())
 def test_every_kind_answers_any_text(kind: FileKind, text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -66,7 +66,7 @@ def test_every_parser_answers_any_text(parse: Callable[[str, When], object], tex
 @settings(max_examples=100, deadline=None)
 @given(texts())
 def test_recognition_and_lists_answer_any_text(text: str) -> None:
-    assert device_kind(text) in (None, *DEVICE_KINDS)
+    assert device_kind(text) in (None, *INTAKE.kinds)
     read_list(text, WHEN)
     with contextlib.suppress(SourceError):
         read_counters(text)
