@@ -1,5 +1,6 @@
 """`Analysis`: a question with its inputs, parameters, outputs, signals and triggers, declared as one value."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import timedelta
@@ -64,6 +65,9 @@ class Analysis(Generic[P]):
         return self.params(**values)
 
 
+_OUTSIDE_BRACES = re.compile(r",(?![^{]*\})")
+
+
 def _convert(spec: "Field[Any]", value: Any) -> Any:
     default = spec.default if spec.default is not MISSING else None
     choices = spec.metadata.get("choices")
@@ -71,7 +75,7 @@ def _convert(spec: "Field[Any]", value: Any) -> Any:
         if spec.name == "where":
             return tuple((str(k), str(v)) for k, v in value)
         if isinstance(default, tuple):
-            parts = value.split(",") if isinstance(value, str) else value
+            parts = _OUTSIDE_BRACES.split(value) if isinstance(value, str) else value
             return tuple(str(p) for p in parts if str(p) and str(p) != "none")
         made: Any = type(default)(value) if default is not None and not isinstance(default, bool) else value
         if isinstance(default, bool):

@@ -1,10 +1,12 @@
 """Drivers of a request: span columns, attributes, and metrics as they stood when the request arrived (as-of join)."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from store.errors import UsageError
 from store.query import Where
 from store.tables import SPANS
 
@@ -25,6 +27,32 @@ _UNITS = {
     "requests_waiting": "requests",
     "requests_running": "requests",
 }
+_CUMULATIVE = ("_total", "_count", "_sum")
+_SELECTED = re.compile(r"(?P<name>[^{]+)\{(?P<labels>[^{}]*)\}")
+USUAL: Mapping[str, Where] = {
+    "gpu_utilization_ratio": (("engine", "graphics"),),
+    "gpu_memory_bytes": (("state", "used"),),
+    "gpu_temperature_celsius": (("sensor", "gpu"),),
+    "gpu_clock_hz": (("domain", "sm"),),
+    "host_pressure_ratio": (("resource", "cpu"), ("kind", "some"), ("window", "10s")),
+    "host_load": (("window", "1m"),),
+    "host_memory_bytes": (("state", "available"),),
+}
+"""What a name alone means, where its series are different things: a mean over graphics and encoder says nothing."""
+
+
+def selected(driver: str) -> tuple[str, Where]:
+    """Split a metric driver into its name and the labels asked for: `host_softirqs_total{type=NET_RX}`.
+
+    A name alone means its USUAL series. Raises UsageError for what is no list of label=value.
+    """
+    found = _SELECTED.fullmatch(driver)
+    if found is None:
+        return driver, USUAL.get(driver, ())
+    pairs = [part.partition("=") for part in found["labels"].split(",") if part.strip()]
+    if not all(sign and key.strip() for key, sign, _ in pairs):
+        raise UsageError(f"driver {driver!r} cannot be read", "write it like name{label=value,label=value}")
+    return found["name"], tuple((key.strip(), value.strip().strip('"')) for key, _, value in pairs)
 
 
 def stated_units(samples: "pl.DataFrame") -> dict[str, str]:
@@ -39,15 +67,17 @@ def unit_of(name: str, stated: Mapping[str, str] | None = None) -> str:
     column = SPANS.column(name)
     if column is not None:
         return column.unit
-    if stated and name in stated:
-        return stated[name]
-    return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
+    base = selected(name)[0]
+    unit = (stated or {}).get(base) or next((unit for suffix, unit in _UNITS.items() if base.endswith(suffix)), "")
+    return f"{unit or '1'}/s" if base.endswith(_CUMULATIVE) else unit
 
 
 def join_metrics(
     requests: "pl.DataFrame", samples: "pl.DataFrame", names: Iterable[str], stale_after: timedelta = STALE_AFTER
 ) -> "pl.DataFrame":
     """Add one float column per metric name: its value in the last sample at or before each request's ts.
+
+    A name may select series by labels (`selected`); of a counter it is the growth per second up to that sample.
 
     `requests` has ts (sorted) and service, and may have server_address and host; `samples` are rows of a MetricQuery.
     A series counts until its next sample, a null sample or `stale_after`. A request sees, of each metric, the series of
@@ -62,7 +92,10 @@ def join_metrics(
     joined = requests.join(places, on=who, nulls_equal=True, how="left", maintain_order="left").with_row_index("_row")
     asked = _keys(places, "server_address", "host")
     for name in names:
-        series = samples.filter(pl.col("name") == name).with_columns(_host_of("instance").alias("_host"))
+        base, labels = selected(name)
+        series = matching(samples.filter(pl.col("name") == base), labels)
+        series = _per_second(series) if base.endswith(_CUMULATIVE) else series
+        series = series.with_columns(_host_of("instance").alias("_host"))
         offered = _keys(series, "instance", "_host")
         if not series.height:
             joined = joined.with_columns(pl.lit(None, pl.Float64).alias(name))
@@ -78,6 +111,20 @@ def join_metrics(
         right = pl.concat(steps).sort("ts").rename({"value": name})
         joined = left.join_asof(right, on="ts", by="_of", strategy="backward", check_sortedness=False).drop("_of")
     return joined.sort("_row").drop("_row", "_place")
+
+
+def _per_second(samples: "pl.DataFrame") -> "pl.DataFrame":
+    """Return the samples of counters as rates since the sample before; ends of series stay."""
+    import polars as pl
+
+    from analytics.metrics.counters import steps
+
+    grown = steps(samples).drop_nulls("step")
+    seconds = (pl.col("ts") - pl.col("since")).dt.total_microseconds() / 1e6
+    rates = grown.select("series_id", "ts", (pl.col("step") / seconds).alias("value"))
+    ends = samples.filter(pl.col("value").is_null()).select("series_id", "ts", "value")
+    what = samples.drop("ts", "value").unique("series_id", keep="last")
+    return pl.concat([rates, ends]).join(what, on="series_id").select(samples.columns).sort("ts")
 
 
 def _keys(frame: "pl.DataFrame", address: str, host: str) -> "pl.DataFrame":

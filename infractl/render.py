@@ -18,6 +18,7 @@ FORMATS = ("table", "json", "csv", "md", "html")
 FRAME_FORMATS = ("table", "json", "csv", "md")
 MAX_TABLE_ROWS = 20
 EXAMPLES = 3
+SHOWN_ITEMS = 6  # of a list in a table; the other formats have all
 _CHART_FRAMES = ("windows", "residuals", "timeline")  # data for figures: whole in json and csv, left out of text
 
 
@@ -76,6 +77,8 @@ def grid(frame: "pl.DataFrame", style: str) -> str:
 
 def cell(value: Any) -> str:
     """One value for a person: six significant digits, times in UTC, nothing for a missing value."""
+    if isinstance(value, list) and len(value) > SHOWN_ITEMS:
+        return f"[{', '.join(map(str, value[:SHOWN_ITEMS]))}, … {len(value)} in all]"
     if isinstance(value, float) and 1e6 <= abs(value) < 1e15:
         return f"{value:.0f}"
     return f"{value:.6g}" if isinstance(value, float) and value == value else exact(value)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from analytics.analysis import Analysis, Inputs, Params, param
+from analytics.drivers import selected
 from analytics.result import Result, Severity, Signal, Trigger
 from store.columns import Column, Kind
 from store.query import MetricQuery, Query, SpanQuery
@@ -22,6 +23,7 @@ AUTO_WHOLE_ANSWER = ("output_tokens",)
 AUTO_METRICS = (
     "requests_waiting", "requests_running", "kv_cache_usage_ratio", "gpu_utilization_ratio",
     "gpu_pcie_bytes_per_second", "gpu_dram_active_ratio", "cpu_pressure_ratio",
+    "host_pressure_ratio",
 )  # fmt: skip
 """Candidates of `--drivers auto`. Parts of the target (queue_s, prefill_s, …) only when named: they explain nothing."""
 
@@ -36,7 +38,9 @@ class P99Params(Params):
 
     target: str = param("ttft_s", "latency to explain: a numeric span column or an attribute")
     drivers: tuple[str, ...] = param(
-        ("auto",), "span columns, attributes or metrics; attr:NAME, metric:NAME if unclear"
+        ("auto",),
+        "span columns, attributes or metrics, as NAME or NAME{label=value,…}; counters as growth per second; "
+        "attr:NAME, metric:NAME if unclear",
     )
     tau: float = param(0.99, "quantile to explain", within=(0.01, 0.9999))
     method: str = param("qr", "qr: quantile regression on requests; ols: on windowed P99s", choices=("qr", "ols"))
@@ -95,7 +99,7 @@ def inputs(params: P99Params) -> "Mapping[str, Query]":
         )
     }
     if metrics:
-        queries["metrics"] = MetricQuery(tuple(dict.fromkeys(metrics)))
+        queries["metrics"] = MetricQuery(tuple(dict.fromkeys(selected(name)[0] for name in metrics)))
     return queries
 
 

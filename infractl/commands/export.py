@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from infractl.settings import store_options
 from store.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @click.command()
@@ -33,9 +36,21 @@ def command(table: str, output: Path, data: Path, server: str | None, **options:
     finally:
         access.close()
     part = output.with_name(output.name + ".part")
-    frame.write_parquet(part, compression="zstd") if output.suffix == ".parquet" else frame.write_csv(part)
+    if output.suffix == ".parquet":
+        frame.write_parquet(part, compression="zstd")
+    else:
+        _flat(frame).write_csv(part)
     part.replace(output)
     click.echo(f"{frame.height} rows of {table} in {output}", err=True)
+
+
+def _flat(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """Write lists as JSON text, which CSV can hold."""
+    import polars as pl
+
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    texts = (pl.format("[{}]", pl.col(n).cast(pl.List(pl.String)).list.join(", ")).alias(n) for n in lists)
+    return frame.with_columns(texts)
 
 
 def _select(name: str, window: str | None) -> str:

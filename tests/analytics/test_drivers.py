@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.drivers import STALE_AFTER, join_metrics, matching, stated_units, unit_of
+from analytics.drivers import STALE_AFTER, join_metrics, matching, selected, stated_units, unit_of
+from store.errors import UsageError
 from tests.analytics.frames_of import metric, times
 
 
@@ -116,3 +117,51 @@ def test_a_request_sees_the_replica_that_served_it_else_its_host_else_its_servic
     one = metric("m", times([0]), [1], combine="sum", series_id=1).with_columns(instance=pl.lit("a:8000"))
     two = metric("m", times([0]), [10], combine="sum", series_id=2).with_columns(instance=pl.lit("b:8000"))
     assert joined(requests, one, two) == [1, 10, 11, 10, None]
+
+
+def test_a_counter_is_its_growth_per_second_and_a_restart_is_no_fall() -> None:
+    series = metric("m_total", times([0, 10, 20, 30]), [100, 150, 20, 40])
+    found = join_metrics(arrivals([5, 15, 25, 35]), series, ["m_total"])["m_total"].to_list()
+    assert found == [None, 5.0, 2.0, 2.0]
+
+
+def test_a_counter_that_ended_says_nothing_any_more() -> None:
+    series = metric("m_total", times([0, 10, 20]), [100, 150, None])
+    assert join_metrics(arrivals([15, 25]), series, ["m_total"])["m_total"].to_list() == [5.0, None]
+
+
+def test_rates_of_the_series_of_one_service_add_up() -> None:
+    one = metric("m_total", times([0, 10]), [0, 10])
+    other = metric("m_total", times([0, 10]), [0, 30], series_id=2)
+    both = pl.concat([one, other]).sort("ts")
+    assert join_metrics(arrivals([12]), both, ["m_total"])["m_total"].to_list() == [4.0]
+
+
+def test_labels_select_among_the_series_of_a_name() -> None:
+    rx = metric("m", times([0]), [1], labels='{"type":"rx"}')
+    tx = metric("m", times([0]), [2], labels='{"type":"tx"}', series_id=2)
+    both = pl.concat([rx, tx]).sort("ts")
+    found = join_metrics(arrivals([1]), both, ["m{type=tx}", "m{type=rx}"])
+    assert found.select("m{type=tx}", "m{type=rx}").row(0) == (2.0, 1.0)
+
+
+def test_a_name_alone_means_its_usual_series() -> None:
+    busy = metric("gpu_utilization_ratio", times([0]), [0.9], labels='{"engine":"graphics"}', combine="mean")
+    idle = metric("gpu_utilization_ratio", times([0]), [0], labels='{"engine":"encoder"}', combine="mean", series_id=2)
+    both = pl.concat([busy, idle]).sort("ts")
+    found = join_metrics(arrivals([1]), both, ["gpu_utilization_ratio"])
+    assert found["gpu_utilization_ratio"].to_list() == [0.9]
+
+
+def test_a_driver_is_split_into_name_and_labels() -> None:
+    assert selected('m{a=x,b="y z"}') == ("m", (("a", "x"), ("b", "y z")))
+    assert selected("m") == ("m", ())
+    assert selected("m{}") == ("m", ())
+    with pytest.raises(UsageError) as refused:
+        selected("m{a}")
+    assert "name{label=value" in refused.value.hint
+
+
+def test_the_unit_of_a_counter_is_per_second() -> None:
+    assert unit_of("host_softirqs_total{type=NET_RX}") == "1/s"
+    assert unit_of("prompt_tokens_total", {"prompt_tokens_total": "tokens"}) == "tokens/s"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import orjson
@@ -11,6 +12,7 @@ import pytest
 from infractl.commands.catalog import COMMANDS
 from store.batch import Batch
 from store.database import Database
+from store.tables import TOKEN_ARRIVALS
 from tests.store.test_database import spans
 
 
@@ -82,6 +84,23 @@ def test_export_writes_what_was_stored(stored: Path):
     window = ("--window", "2026-11-30T12:00:01..2026-11-30T13:00")
     assert run("export", "spans", "--output", "out.csv", *window, "--data", "data", cwd=stored).returncode == 0
     assert pl.read_csv(stored / "out.csv").height == 2
+
+
+def test_lists_are_whole_in_files_and_short_in_tables(tmp_path: Path):
+    import polars as pl
+
+    at = datetime(2026, 11, 30, 12)
+    frame = pl.DataFrame({"trace_id": ["t"], "span_id": ["s"], "ts": [at], "offsets_us": [list(range(9))]})
+    with Database(tmp_path / "data") as database:
+        database.append([Batch("t", {"token_arrivals": TOKEN_ARRIVALS.conform(frame)})])
+    query = "SELECT offsets_us FROM token_arrivals"
+    assert "[0, 1, 2, 3, 4, 5, … 9 in all]" in run("sql", query, "--data", "data", cwd=tmp_path).stdout
+    rows = orjson.loads(run("sql", query, "--data", "data", "--format", "json", cwd=tmp_path).stdout)
+    assert rows == [{"offsets_us": list(range(9))}]
+    assert run("export", "token_arrivals", "--output", "a.csv", "--data", "data", cwd=tmp_path).returncode == 0
+    assert orjson.loads(pl.read_csv(tmp_path / "a.csv")["offsets_us"][0]) == list(range(9))
+    assert run("export", "token_arrivals", "--output", "a.parquet", "--data", "data", cwd=tmp_path).returncode == 0
+    assert pl.read_parquet(tmp_path / "a.parquet")["offsets_us"].to_list() == [list(range(9))]
 
 
 @pytest.mark.parametrize(
