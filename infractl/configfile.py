@@ -22,6 +22,7 @@ class Content(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     store: bool = False
     max_value_bytes: int = MAX_VALUE_BYTES
+    hash: bool = False
 
 
 class Telemetry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -119,6 +119,33 @@ TARGETS: Columns = {
     "lost": _plain("dropped"),
     "remark": lambda row: row["last_error"] or row["warning"],
 }
+PROBES: Columns = {
+    "url": _plain("url"),
+    "service": _plain("service"),
+    "up": lambda row: {True: "up", False: "DOWN", None: "not yet"}[row["up"]],
+    "last": lambda row: (row["last_round"] or "")[:19],
+    "TTFT s": _number("ttft_s", digits=3),
+    "e2e s": _number("e2e_s", digits=3),
+    "remark": _plain("last_error"),
+}
+KV_EVENTS: Columns = {
+    "endpoint": _plain("endpoint"),
+    "service": _plain("service"),
+    "events": lambda row: str(sum(stream["events"] for stream in row["streams"])),
+    "last": lambda row: max((s["last_event"] or "" for s in row["streams"]), default="")[:19],
+    "lost": lambda row: str(sum(stream["lost"] for stream in row["streams"])),
+    "replay": _plain("replay"),
+    "remark": _plain("error"),
+}
+FLEET: Mapping[str, Columns] = {
+    "devices": DEVICES,
+    "engines": ENGINES,
+    "hosts": HOSTS,
+    "targets": TARGETS,
+    "probes": PROBES,
+    "kv_events": KV_EVENTS,
+}
+"""Parts of a status that are shown as tables, in this order."""
 
 
 def table(rows: Sequence[Row], columns: Columns) -> str:

@@ -77,6 +77,10 @@ def main() -> None:
         sys.exit(ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(ExitCode.INTERRUPTED)
+    except RuntimeError as error:
+        if "interrupted" not in str(error).lower():  # DuckDB's way to say that Ctrl-C ended a query
+            raise
+        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ExitCode.OK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analytics.codec import rows, to_json
 from analytics.result import Finding, Result, distinct
-from infractl.fleet_text import DEVICES, ENGINES, HOSTS, TARGETS, remarks, table
+from infractl.fleet_text import FLEET, remarks, table
 from store.window import format_time
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def status_text(status: Mapping[str, Any]) -> str:
     lines = [f"data    {status['data']}  {status['size_bytes'] / 1e6:.1f} MB", f"lock    {owner}"]
     lines += [f"rows    {name}: {n}" for name, n in status["tables"].items()]
     lines += [f"time    {n}: {w['start']} – {w['end']}" for n, w in status["extent"].items() if w]
-    for title, columns in (("devices", DEVICES), ("engines", ENGINES), ("hosts", HOSTS), ("targets", TARGETS)):
+    for title, columns in FLEET.items():
         if status.get(title):
             lines += ["", title, table(status[title], columns)]
     lines += ["", *remarks(status)] if remarks(status) else []

@@ -22,7 +22,7 @@ from store.errors import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 
 GLOBAL_KEYS = ("data", "server")
-SECTIONS = ("global", "scrape_configs", "collectors", "content", "telemetry", "analyses")
+SECTIONS = ("global", "scrape_configs", "collectors", "kv_events", "probes", "content", "telemetry", "analyses")
 ELSEWHERE = {
     "rule_files": "infractl rules build writes rules for your Prometheus, which is where they are named",
     "scrape_config_files": "move their jobs to scrape_configs",

@@ -12,6 +12,7 @@ from store.errors import ConfigError, UsageError
 from store.window import parse_duration
 
 if TYPE_CHECKING:
+    from collector.kv_events.settings import KvEvents
     from collector.prometheus.defaults import GlobalConfig
     from collector.prometheus.job import Job
     from collector.prometheus.targets import Reader, Target
@@ -72,6 +73,18 @@ def local_targets(config: ConfigFile) -> tuple["Target", ...]:
             fact = f"{config.where('collectors', name)}: there is no collector {name!r}"
             raise ConfigError(fact, nearest_key(name, READERS))
     return tuple(_local(name, collector) for name, collector in found.items())
+
+
+def kv_event_entries(config: ConfigFile) -> tuple["KvEvents", ...]:
+    """Entries of the section kv_events. Raises ConfigError naming file, line and key."""
+    from collector.kv_events.settings import KvEvents, endpoints
+
+    found = tuple(config.section("kv_events", list[KvEvents]) or ())
+    try:
+        endpoints(found)
+    except ConfigError as error:
+        raise ConfigError(f"{config.where('kv_events')}: {error}", error.hint) from error
+    return found
 
 
 def chosen(config: ConfigFile, sources: Sequence[str], labels: Mapping[str, str], every: str | None) -> Chosen:

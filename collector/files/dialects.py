@@ -33,6 +33,18 @@ REQUEST_DIALECTS = (
         frozenset({"start_unix_nano", "chunk_offsets_us"}),
         {"ts": "start_unix_nano", "ttft_s": "chunk_offsets_us[0]"},
     ),
+    Dialect(
+        "GenTD26 image requests of Alibaba (a request that is PENDING has not ended)",
+        frozenset({"gmt_create", "predict_type", "predict_status", "exec_time_seconds"}),
+        {
+            "ts": "gmt_create",
+            "e2e_s": "exec_time_seconds",
+            "status": "predict_status",
+            "name": "predict_type",
+            "request_model": "checkpoint_model_version_id",
+            "model": "checkpoint_model_version_id",
+        },
+    ),
 )
 
 SERIES_DIALECTS = (
@@ -58,7 +70,7 @@ TIME_NAMES = (
     "ts", "timestamp", "time", "datetime", "date_time", "date", "start_time", "start", "start_unix", "start_time_unix",
     "start_timestamp", "arrival", "arrival_time", "arrival_timestamp", "arrived_at", "request_time",
     "request_timestamp", "request_start_time", "created", "created_at", "unix_timestamp", "epoch", "time_unix",
-    "record_time",
+    "record_time", "timestamp_anon", "gmt_create",
 )  # fmt: skip
 
 REQUEST_NAMES: Mapping[str, tuple[str, ...]] = {

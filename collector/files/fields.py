@@ -13,9 +13,24 @@ from store.columns import Column, Kind
 from store.errors import UsageError
 
 _FINE = frozenset(
-    {"", "ok", "success", "succeeded", "successful", "completed", "finished", "done", "none", "null", "unset"}
+    {
+        "",
+        "ok",
+        "success",
+        "succeed",
+        "succeeded",
+        "successful",
+        "completed",
+        "finished",
+        "done",
+        "none",
+        "null",
+        "unset",
+    }
 )
 _FAILED = frozenset({"error", "failed", "failure", "fail", "false"})
+UNFINISHED = frozenset({"pending", "queued", "running", "in_progress", "in progress"})
+"""Words (in lower case) for a request that has neither succeeded nor failed yet."""
 _NAME = r"^[A-Za-z_][\w.]{0,63}$"
 
 
@@ -103,7 +118,7 @@ def _error(value: Any) -> str | None:
     code = _whole(word)
     if code is not None:
         return None if code == 0 or 100 <= code < 400 else http_error(code) or str(code)
-    if word.lower() in _FINE:
+    if word.lower() in _FINE or word.lower() in UNFINISHED:
         return None
     return "error" if word.lower() in _FAILED else error_type(word)
 

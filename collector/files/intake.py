@@ -17,8 +17,10 @@ class Intake:
 
     `decode(content, kind, options, source)` returns the batch of a file, what was refused, and remarks. It raises
     SourceError, naming file and line, where nothing of it can be read, and UsageError where the options do not fit.
+    `maps` says that `decode` takes --map.
     """
 
     kinds: frozenset[FileKind]
     told: Callable[[Content], FileKind | None]
     decode: Callable[[Content, FileKind, ImportOptions, str], Decoded]
+    maps: bool = False

@@ -95,7 +95,8 @@ def _kind(rows: Rows, options: ImportOptions) -> FileKind:
 
 def _stream(content: Content, kind: FileKind, options: ImportOptions) -> Imported:
     """Decode OTLP, Prometheus text or what a tool printed, whose fields and units are their own."""
-    for option, given in (("--map", options.mapping), ("--unit", options.units)):
+    maps = kind in _TAKEN and _TAKEN[kind].maps
+    for option, given in (("--map", options.mapping and not maps), ("--unit", options.units)):
         if given:
             raise UsageError(
                 f"{option} does not apply to {kind} files",
@@ -106,7 +107,7 @@ def _stream(content: Content, kind: FileKind, options: ImportOptions) -> Importe
     if kind is FileKind.PROMETHEUS:
         batch = decode_prometheus(content, options, _source(content.path))
     else:
-        batch = decode_otlp(content, options.content, _source(content.path))
+        batch = decode_otlp(content, options, _source(content.path))
     refused = {reason: Refusal(count, str(content.path)) for reason, count in batch.drops.items()}
     return Imported(content.path, kind, (batch,), refused, notes=_nameless(batch))
 

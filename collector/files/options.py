@@ -26,6 +26,18 @@ class FileKind(StrEnum):
     KERNEL_LOG = "kernel_log"
     FABRIC_MANAGER = "fabric_manager"
     INFINIBAND = "infiniband"
+    ACCESS_LOG = "access_log"
+    BENCHMARK = "benchmark"
+    JAEGER = "jaeger"
+    LANGFUSE = "langfuse"
+    SDK_SPANS = "sdk_spans"
+    SERVEGEN = "servegen"
+    MOONCAKE_TRACE = "mooncake_trace"
+    LMCACHE_AGENT_TRACE = "lmcache_agent_trace"
+    KV_EVENTS = "kv_events"
+    BILL = "bill"
+    LLM_USAGE = "llm_usage"
+    LLM_CALLS = "llm_calls"
 
 
 @dataclass(frozen=True, slots=True)

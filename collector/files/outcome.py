@@ -43,7 +43,8 @@ def _stated(frame: pl.DataFrame, sources: Sequence[Source]) -> pl.Series:
     """Rows in which a column of codes or outcomes says something; a column of codes is empty where all went well."""
     if any(source.field == "error_code" for source in sources):
         return pl.repeat(True, frame.height, eager=True)
-    tests = [source.expression.value.is_not_null() for source in sources]
+    words = [source.expression.value.cast(pl.String).str.to_lowercase() for source in sources]
+    tests = [word.is_not_null() & ~word.is_in(fields.UNFINISHED) for word in words]
     return (
         frame.select(stated=pl.any_horizontal([pl.lit(False), *tests])).to_series()
         if tests
@@ -52,9 +53,13 @@ def _stated(frame: pl.DataFrame, sources: Sequence[Source]) -> pl.Series:
 
 
 def clear_failures(values: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
-    """Return the seconds without those of a failed request that are zero or less: they measure nothing."""
-    failed = values["error_code"].is_not_null()
-    return {name: values[name].set(failed & (values[name] <= 0), None) for name in _SECONDS if name in values}
+    """Return the seconds without those, zero or less, of a request that failed or has not ended: they measure nothing.
+
+    In a log that states outcomes a row without one has not ended.
+    """
+    unset = values["status"] == "unset"
+    void = values["error_code"].is_not_null() | (unset & (not unset.all()))
+    return {name: values[name].set(void & (values[name] <= 0), None) for name in _SECONDS if name in values}
 
 
 def negatives(values: Mapping[str, pl.Series]) -> list[tuple[str, pl.Series]]:

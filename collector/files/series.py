@@ -1,9 +1,11 @@
 """Time-series tables → `metric_series` and `metric_samples`: a time column, labels, a series a numeric column."""
 
 import re
+from dataclasses import replace
 
 import polars as pl
 
+from collector.files.content import stem_of
 from collector.files.decoded import Decoded
 from collector.files.dialects import SERIES_DIALECTS, time_column
 from collector.files.expression import number
@@ -14,7 +16,7 @@ from collector.files.refusals import Refusal, split
 from collector.files.rows import Rows
 from collector.files.samples import tabulate
 from collector.files.times import Clock, read_times
-from collector.files.units import UNITS, factor_to, unit, unit_of_name
+from collector.files.units import UNITS, factor_to, snake, unit, unit_of_name
 from collector.presets.catalog import canonical
 from store.errors import UsageError
 
@@ -83,7 +85,14 @@ def _measures(rows: Rows, plan: Plan, kept: pl.Series) -> tuple[list[Measure], d
             measures.append(_measure(name, values.filter(kept), source))
     if not measures:
         raise UsageError(f"{rows.path}: no column of numbers beside the time", "see --map, or --as requests")
-    return measures, refused, notes
+    return _named(rows, measures), refused, notes
+
+
+def _named(rows: Rows, measures: list[Measure]) -> list[Measure]:
+    """Name a lone column `value` after the file: two files of such a kind would make one series of two things."""
+    if len(measures) != 1 or snake(measures[0].name) != "value":
+        return measures
+    return [replace(measures[0], name=snake(stem_of(rows.path)) or measures[0].name)]
 
 
 def _aliased(name: str, schema: pl.Schema) -> tuple[pl.Expr, pl.Expr]:

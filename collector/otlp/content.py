@@ -1,9 +1,11 @@
 """What of a span's attributes is kept: prompts and completions only when asked for, long values cut.
 
 A prompt is the business of the person who wrote it, and 100 KB of it per span buries the forty numbers that explain a
-latency. So conversation text is left out by default, wherever a dialect puts it.
+latency. So conversation text is left out by default, wherever a dialect puts it. A hash in its place tells equal
+prompts from different ones; a short text can be guessed from its hash, so that is asked for as well.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,10 +20,11 @@ MAX_VALUE_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class ContentOptions:
-    """What to keep: conversation text or not, and how much of one value (UTF-8 bytes)."""
+    """What to keep: conversation text or not, else its hash or nothing, and how much of one value (UTF-8 bytes)."""
 
     store_content: bool = False
     max_value_bytes: int = MAX_VALUE_BYTES
+    hash_content: bool = False
 
 
 DEFAULT_CONTENT = ContentOptions()
@@ -76,24 +79,36 @@ def clip(value: Any, limit: int) -> tuple[Any, bool]:
     return value, False
 
 
+def digest(value: Any) -> str:
+    """`sha256:` and 16 hex digits: of text its UTF-8, of a list or map its JSON with sorted keys."""
+    raw = value.encode() if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return f"sha256:{hashlib.sha256(raw).hexdigest()[:16]}"
+
+
+def kept_value(key: str, value: Any, options: ContentOptions) -> tuple[Any, bool] | None:
+    """Return an attribute's value as it is stored and whether it was cut; None where it is left out."""
+    if not isinstance(value, _SIZED):
+        return value, False
+    if options.store_content or not is_content(key):
+        return clip(value, options.max_value_bytes)
+    return (digest(value), False) if options.hash_content else None
+
+
 def keep(attributes: Mapping[str, Any], options: ContentOptions) -> tuple[dict[str, Any], bool]:
     """Return the attributes to store and whether any value was cut."""
-    kept: dict[str, Any] = {}
-    cut = False
-    for key, value in attributes.items():
-        if not isinstance(value, _SIZED):
-            kept[key] = value
-        elif options.store_content or not is_content(key):
-            kept[key], shortened = clip(value, options.max_value_bytes)
-            cut = cut or shortened
-    return kept, cut
+    taken = {key: kept_value(key, value, options) for key, value in attributes.items()}
+    kept = {key: found for key, found in taken.items() if found is not None}
+    return {key: value for key, (value, _) in kept.items()}, any(cut for _, cut in kept.values())
 
 
 def keep_of_event(name: str, attributes: Mapping[str, Any], options: ContentOptions) -> tuple[dict[str, Any], bool]:
     """Return the attributes of a span event to store; of a message only its envelope, unless content is kept."""
-    if not options.store_content and is_message_event(name):
-        attributes = {k: v for k, v in attributes.items() if _is_envelope(k, v)}
-    return keep(attributes, options)
+    if options.store_content or not is_message_event(name):
+        return keep(attributes, options)
+    kept, cut = keep({k: v for k, v in attributes.items() if _is_envelope(k, v)}, options)
+    if options.hash_content:
+        kept |= {k: digest(v) for k, v in attributes.items() if not _is_envelope(k, v)}
+    return kept, cut
 
 
 def _is_envelope(key: str, value: Any) -> bool:

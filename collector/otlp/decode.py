@@ -1,23 +1,21 @@
-"""OTLP trace bodies to a `Batch` of spans, from protobuf and from JSON.
+"""OTLP trace bodies to a `Batch` of spans and token arrivals, from protobuf and from JSON.
 
 Not kept: trace state, flags, schema URLs, scope versions, and the sender's own counts of dropped attributes.
 """
 
-from base64 import b64encode
-from collections.abc import Iterable
-from typing import Any
-
 import msgspec
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector.otlp import jsontypes
+from collector.otlp.arrivals import REASONS
+from collector.otlp.attribute import prepare_all
 from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
+from collector.otlp.dialects import SPAN_INDEX
 from collector.otlp.jsontypes import attributes_of, id_of, int_of
 from collector.otlp.repair import REPLACEMENT, repair_json, repair_protobuf
 from collector.otlp.rows import SpanRows, WireSpan, origin_of
+from collector.otlp.wire import SpanReader, groups, resource_of, scope_of
 from store.batch import Batch
 from store.errors import SourceError
 
@@ -27,14 +25,13 @@ _KINDS = {
     for number, name in enumerate(("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"))
 }
 _STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
-_SCALARS = frozenset({"string_value", "int_value", "double_value", "bool_value"})
 _UNSET = jsontypes.Status()
 _REQUEST = msgspec.json.Decoder(jsontypes.Request)
 
 
 def rejected(batch: Batch) -> int:
-    """Spans of a body that were refused; `batch.drops` says why."""
-    return sum(batch.drops.values())
+    """Spans of a body that were refused; `batch.drops` says why, and what of token arrivals was left out."""
+    return sum(n for reason, n in batch.drops.items() if reason not in REASONS)
 
 
 def decode_protobuf(body: bytes, options: ContentOptions = DEFAULT_CONTENT) -> Batch:
@@ -42,16 +39,13 @@ def decode_protobuf(body: bytes, options: ContentOptions = DEFAULT_CONTENT) -> B
 
     Raises SourceError for a body that is no such message.
     """
-    request, repaired = _parse_protobuf(body)
-    rows = SpanRows(options)
-    for group in request.resource_spans:
-        bad = repaired and _BAD in group.resource.SerializeToString()
-        resource = attributes_as_python(group.resource.attributes)
-        for part in group.scope_spans:
-            scope = part.scope.name
-            origin = origin_of(resource, scope, options, repaired=bad or (repaired and REPLACEMENT in scope))
-            for span in part.spans:
-                rows.add(origin, _span(span, repaired=repaired))
+    checked, repaired = _checked(body)
+    rows, reader = SpanRows(options), SpanReader(options)
+    for group in groups(checked):
+        bad = repaired and (_BAD in group.resource or _BAD in group.scope)
+        origin = origin_of(resource_of(group.resource), scope_of(group.scope), options, repaired=bad)
+        for raw in group.spans:
+            rows.add(origin, reader.read(raw, repaired=repaired and _BAD in raw))
     return rows.batch()
 
 
@@ -76,17 +70,22 @@ def _malformed(form: str, why: object) -> SourceError:
     )
 
 
-def _parse_protobuf(body: bytes) -> tuple[ExportTraceServiceRequest, bool]:
-    """Return the message and whether its text had to be repaired."""
+def _checked(body: bytes) -> tuple[bytes, bool]:
+    """Return a body as protobuf writes it anew, and whether its text had to be repaired."""
     try:
-        return ExportTraceServiceRequest.FromString(body), False
+        return _rewritten(body), False
     except DecodeError:
         pass
     try:
-        repaired = repair_protobuf(body, ExportTraceServiceRequest.DESCRIPTOR)
-        return ExportTraceServiceRequest.FromString(repaired), True
+        return _rewritten(repair_protobuf(body, ExportTraceServiceRequest.DESCRIPTOR)), True
     except DecodeError as error:
         raise _malformed("protobuf", error) from None
+
+
+def _rewritten(body: bytes) -> bytes:
+    request = ExportTraceServiceRequest.FromString(body)
+    request.DiscardUnknownFields()
+    return request.SerializeToString()
 
 
 def _parse_json(body: bytes) -> tuple[jsontypes.Request, bool]:
@@ -121,41 +120,6 @@ def _check_shape(request: jsontypes.Request, body: bytes) -> None:
         raise _malformed("JSON", f"found {found!r}; {hint}")
 
 
-def attributes_as_python(pairs: Iterable[KeyValue]) -> dict[str, Any]:
-    """Attributes as plain Python values."""
-    return {pair.key: _value(pair.value) for pair in pairs}
-
-
-def _value(value: AnyValue) -> Any:
-    """One value as plain Python; bytes as base64 text, an empty value as None."""
-    kind = value.WhichOneof("value")
-    if kind in _SCALARS:
-        return getattr(value, kind)
-    if kind == "array_value":
-        return [_value(item) for item in value.array_value.values]
-    if kind == "kvlist_value":
-        return attributes_as_python(value.kvlist_value.values)
-    return b64encode(value.bytes_value).decode() if kind == "bytes_value" else None
-
-
-def _span(span: Span, *, repaired: bool) -> WireSpan:
-    return WireSpan(
-        trace_id=span.trace_id,
-        span_id=span.span_id,
-        parent_span_id=span.parent_span_id,
-        name=span.name,
-        kind=span.kind,
-        start_ns=span.start_time_unix_nano,
-        end_ns=span.end_time_unix_nano,
-        status=span.status.code,
-        status_message=span.status.message,
-        attributes=attributes_as_python(span.attributes),
-        events=[(event.name, event.time_unix_nano, attributes_as_python(event.attributes)) for event in span.events],
-        links=[(link.trace_id, link.span_id, attributes_as_python(link.attributes)) for link in span.links],
-        repaired=repaired and _BAD in span.SerializeToString(),
-    )
-
-
 def _add_json(rows: SpanRows, group: jsontypes.ResourceSpans, *, repaired: bool) -> None:
     bad = repaired and _BAD in msgspec.json.encode(group.resource)
     resource = attributes_of(group.resource.attributes if group.resource else None)
@@ -163,10 +127,10 @@ def _add_json(rows: SpanRows, group: jsontypes.ResourceSpans, *, repaired: bool)
         scope = (part.scope.name if part.scope else None) or ""
         origin = origin_of(resource, scope, rows.options, repaired=bad or (repaired and REPLACEMENT in scope))
         for span in part.spans or ():
-            rows.add(origin, _json_span(span, repaired=repaired))
+            rows.add(origin, _json_span(span, rows.options, repaired=repaired))
 
 
-def _json_span(span: jsontypes.Span, *, repaired: bool) -> WireSpan:
+def _json_span(span: jsontypes.Span, options: ContentOptions, *, repaired: bool) -> WireSpan:
     status = span.status or _UNSET
     return WireSpan(
         trace_id=id_of(span.trace_id),
@@ -178,7 +142,7 @@ def _json_span(span: jsontypes.Span, *, repaired: bool) -> WireSpan:
         end_ns=int_of(span.end_time_unix_nano),
         status=int_of(status.code, _STATUSES),
         status_message=status.message or "",
-        attributes=attributes_of(span.attributes),
+        attributes=prepare_all(attributes_of(span.attributes), options, SPAN_INDEX),
         events=[(e.name, int_of(e.time_unix_nano), attributes_of(e.attributes)) for e in span.events or ()],
         links=[(id_of(k.trace_id), id_of(k.span_id), attributes_of(k.attributes)) for k in span.links or ()],
         repaired=repaired and _BAD in msgspec.json.encode(span),

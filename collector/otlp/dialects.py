@@ -7,6 +7,7 @@ LiteLLM, Langfuse. Adding a dialect is adding names here.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from collector.otlp.arrivals import ARRIVAL_NAMES
 from collector.otlp.failures import error_type, grpc_error, http_error
 from collector.otlp.values import (
     count,
@@ -55,6 +56,7 @@ SPAN_NAMES: dict[str, Names] = {
         "llm.usage.prompt_tokens",
         "ai.usage.inputTokens",
         "ai.usage.promptTokens",
+        "ai.usage.tokens",  # of an embedding
     ),
     "output_tokens": _as(
         count,
@@ -100,7 +102,7 @@ SPAN_NAMES: dict[str, Names] = {
     "prefill_s": _as(seconds, "gen_ai.latency.time_in_model_prefill"),
     "decode_s": _as(seconds, "gen_ai.latency.time_in_model_decode"),
     "inference_s": _as(seconds, "gen_ai.latency.time_in_model_inference"),
-    "e2e_s": _as(seconds, "gen_ai.latency.e2e"),
+    "e2e_s": _as(seconds, "gen_ai.latency.e2e") + _as(milliseconds, "ai.response.msToFinish"),
     "stream": _as(
         flag,
         "gen_ai.request.stream",
@@ -137,25 +139,30 @@ RESOURCE_NAMES: dict[str, Names] = {
     "host": _as(text, "host.name", "k8s.node.name"),
     "cluster": _as(text, "k8s.cluster.name"),
     "cloud_provider": _as(text, "cloud.provider"),
-    "cloud_region": _as(text, "cloud.region"),
-    "cloud_zone": _as(text, "cloud.availability_zone"),
+    "cloud_region": _as(
+        text,
+        "cloud.region",
+        "k8s.node.label.topology.kubernetes.io/region",
+        "k8s.node.label.failure-domain.beta.kubernetes.io/region",
+    ),
+    "cloud_zone": _as(
+        text,
+        "cloud.availability_zone",
+        "k8s.node.label.topology.kubernetes.io/zone",
+        "k8s.node.label.failure-domain.beta.kubernetes.io/zone",
+    ),
+    "provider": _as(provider, "gen_ai.provider.name", "gen_ai.system", "k8s.pod.label.llm-d.ai/engine-type"),
+    "model": _as(
+        text, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "k8s.pod.label.llm-d.ai/model"
+    ),
 }
+"""The same of resource attributes. provider and model fill what a request's own span does not say."""
 
 CLIENT_TTFT = frozenset({"gen_ai.response.time_to_first_chunk", "ai.response.msToFirstChunk"})
 """Names whose time to first token was measured by the caller; the other names are the server's."""
 
-FIRST_TOKEN_EVENTS = frozenset(
-    {
-        "gen_ai.content.completion.chunk",
-        "llm.content.completion.chunk",
-        "gen_ai.content.chunk",
-        "ai.stream.firstChunk",
-        "First Token Stream Event",
-        "first_token",
-        "llm.first_token",
-    }
-)
-"""Span events of which the earliest marks the first token."""
+PREFILL_FROM_DISPATCH = frozenset({"sglang"})
+"""Engines whose prefill_s begins at dispatch, so that the queue is in it; vLLM's begins when scheduled."""
 
 ENGINES = ("vllm", "sglang")
 """Engines that name themselves in the instrumentation scope or in `module`, and nowhere else on the span."""
@@ -168,30 +175,5 @@ def index(table: Mapping[str, Names]) -> Index:
     return {name: (column, rank, read) for column, names in table.items() for rank, (name, read) in enumerate(names)}
 
 
-SPAN_INDEX = index(SPAN_NAMES)
+SPAN_INDEX = index({**SPAN_NAMES, **ARRIVAL_NAMES})
 RESOURCE_INDEX = index(RESOURCE_NAMES)
-
-
-def promote(attributes: Mapping[str, Any], names: Index) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """Split attributes into column values, the name each came from, and the rest.
-
-    A name that loses to a better one, and a value that does not convert, stay in the rest.
-    """
-    found: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    rest: dict[str, Any] = {}
-    for key, value in attributes.items():
-        entry = names.get(key)
-        converted = entry[2](value) if entry else None
-        if entry is None or converted is None:
-            rest[key] = value
-            continue
-        column, rank, _ = entry
-        held = origin.get(column)
-        if held is not None and names[held][1] <= rank:
-            rest[key] = value
-            continue
-        if held is not None:
-            rest[held] = attributes[held]
-        found[column], origin[column] = converted, key
-    return found, origin, rest

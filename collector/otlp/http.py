@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -14,7 +15,8 @@ from starlette.routing import Route
 
 from collector.otlp.answers import UnsupportedError, error_status, refusal_of
 from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
-from collector.otlp.inflate import inflate
+from collector.otlp.cors import cors
+from collector.otlp.inflate import ENCODINGS
 from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts, Submit
 from collector.otlp.signals import JSON, PROTOBUF, Signal, metrics, traces
@@ -29,17 +31,19 @@ def create_app(
     limits: Limits = DEFAULT_LIMITS,
     counts: ReceiverCounts | None = None,
     decoder: MetricsDecoder | None = None,
+    origins: Sequence[str] = (),
 ) -> Starlette:
     """Build the app. `app.state.counts` is the `ReceiverCounts` (the one given, else its own).
 
-    `decoder` is the one that other receivers use too. 200 means stored. 503 with Retry-After: queue full or store
-    failed, send again. 400, 413, 415: sending again is no use. Refused spans and points of a stored batch are told as
-    partial success.
+    `decoder` is the one that other receivers use too; pages of `origins` may send from a browser. 200 means stored. 503
+    with Retry-After: queue full or store failed, send again. 400, 413, 415: sending again is no use. Refused spans and
+    points of a stored batch are told as partial success.
     """
     receiver = _Receiver(submit, limits, counts or ReceiverCounts())
     signals = {"/v1/traces": traces(options), "/v1/metrics": metrics(decoder or MetricsDecoder())}
     routes = [Route(path, partial(receiver.export, signal), methods=["POST"]) for path, signal in signals.items()]
-    app = Starlette(routes=[*routes, Route("/v1/logs", _no_logs, methods=["POST"])])
+    logs = Route("/v1/logs", _no_logs, methods=["POST"])
+    app = Starlette(routes=[*routes, logs], middleware=cors(origins, receiver.counts))
     app.state.counts = receiver.counts
     return app
 
@@ -72,9 +76,9 @@ class _Receiver:
         if form not in signal.decoders:
             fact = f"content type {form!r} is not OTLP" if form else "no content type"
             raise UnsupportedError(fact, f"send {PROTOBUF} or {JSON}", "unsupported_type")
-        if encoding not in ("identity", "gzip"):
+        if encoding not in ENCODINGS:
             fact = f"content encoding {encoding!r} is not read"
-            raise UnsupportedError(fact, "send the body plain or with gzip", "unsupported_encoding")
+            raise UnsupportedError(fact, "send the body plain, or with gzip or zstd", "unsupported_encoding")
         loop = asyncio.get_running_loop()
         chunks: list[bytes] = []
         try:
@@ -91,9 +95,7 @@ class _Receiver:
         return pushed
 
     def _decode(self, signal: Signal, chunks: list[bytes], form: str, encoding: str) -> Pushed:
-        body = b"".join(chunks)
-        if encoding == "gzip":
-            body = inflate(body, self.limits.max_inflated_bytes)
+        body = ENCODINGS[encoding](b"".join(chunks), self.limits.max_inflated_bytes)
         return signal.decoders[form](body)
 
     def _refuse(self, error: InfractlError, form: str, signal: Signal) -> Response:

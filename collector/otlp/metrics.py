@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from collector.otlp.decode import attributes_as_python
+from collector.otlp.anyvalue import attributes_as_python
 from collector.otlp.metrics_json import from_json, malformed
 from collector.otlp.metrics_labels import SCOPE, point_labels, target_of
 from collector.otlp.metrics_messages import MetricsRequest

@@ -14,7 +14,7 @@ import orjson
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
-from collector.otlp.decode import attributes_as_python
+from collector.otlp.anyvalue import attributes_as_python
 from collector.otlp.repair import repair_protobuf
 
 SCOPE = "otel_scope_name"

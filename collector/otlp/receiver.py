@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
+from collector.otlp.arrivals import REASONS
 from collector.push.batch import KEPT
 from store.batch import Batch, Receipt
 
@@ -29,7 +30,7 @@ class ReceiverCounts:
 
     def taken(self, protocol: str, batch: Batch, signal: str = TRACES) -> None:
         """Count a batch after COMMIT."""
-        refused = {reason: n for reason, n in batch.drops.items() if reason not in KEPT}
+        refused = {reason: n for reason, n in batch.drops.items() if reason not in KEPT and reason not in REASONS}
         outcome = "partial" if refused else "stored" if batch.rows else "empty"
         with self._lock:
             self._requests[protocol, signal, outcome] += 1

@@ -1,19 +1,24 @@
-"""Rows of `spans` from spans off the wire, whichever encoding they came in."""
+"""Rows of `spans` and `token_arrivals` from spans off the wire, whichever encoding they came in."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
 import polars as pl
 
 from collector.otlp.address import take_server_address
+from collector.otlp.arrivals import CHUNK_EVENTS, Arrivals, Event, seen, stated
+from collector.otlp.attribute import Attribute, prepare_all, promote
 from collector.otlp.content import ContentOptions, clip, keep, keep_of_event
-from collector.otlp.dialects import RESOURCE_INDEX, SPAN_INDEX, promote
-from collector.otlp.requests import Event, derive_latency, name_error, name_request
+from collector.otlp.dialects import PREFILL_FROM_DISPATCH, RESOURCE_INDEX
+from collector.otlp.places import place
+from collector.otlp.requests import REQUESTS, derive_latency, name_error, name_request
+from collector.otlp.stages import queue_from_stages
 from store.batch import Batch
-from store.tables import SPANS
+from store.tables import SPANS, TOKEN_ARRIVALS
 
 _KINDS = (None, "internal", "server", "client", "producer", "consumer")
 _STATUSES = ("unset", "ok", "error")
@@ -21,6 +26,8 @@ _ZERO_TRACE, _ZERO_SPAN = bytes(16), bytes(8)
 _MAX_NS = 2**63
 _LONG_NS = 86_400 * 10**9  # over a day it is nearly always a clock or an SDK gone wrong: kept, and flagged
 _SCHEMA = SPANS.schema()
+_ONE_NULL = {name: pl.Series(name, [None], kind) for name, kind in _SCHEMA.items()}
+_DEFAULTS = ("provider", "model")  # a resource may name them, a span knows better
 
 Link = tuple[bytes, bytes, dict[str, Any]]
 """Trace id, span id, attributes."""
@@ -38,7 +45,7 @@ class WireSpan(NamedTuple):
     end_ns: int
     status: int
     status_message: str
-    attributes: dict[str, Any]
+    attributes: Collection[Attribute]
     events: Sequence[Event]
     links: Sequence[Link]
     repaired: bool
@@ -46,19 +53,20 @@ class WireSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all spans of one resource and scope share: column values, and doubts about them."""
+    """What all spans of one resource and scope share: column values, those for want of better, doubts about them."""
 
     columns: dict[str, Any]
-    scope: str | None
+    defaults: dict[str, Any]
     cut: bool
     repaired: bool
 
 
 def origin_of(resource: Mapping[str, Any], scope: str, options: ContentOptions, *, repaired: bool) -> Origin:
     """Resource attributes as columns, the rest of them as JSON."""
-    kept, cut = keep(resource, options)
-    found, _, rest = promote(kept, RESOURCE_INDEX)
-    return Origin({**found, "resource": _json(rest), "scope": scope or None}, scope or None, cut, repaired)
+    taken = promote(prepare_all(resource, options, RESOURCE_INDEX))
+    columns = {"resource": _json(taken.rest), **place(taken.found, taken.rest), "scope": scope or None}
+    defaults = {name: columns.pop(name) for name in _DEFAULTS if name in columns}
+    return Origin(columns, defaults, taken.cut, repaired)
 
 
 @dataclass(slots=True)
@@ -67,19 +75,29 @@ class SpanRows:
 
     options: ContentOptions
     rows: list[dict[str, Any]] = field(default_factory=list)
+    arrivals: list[dict[str, Any]] = field(default_factory=list)
     drops: Counter[str] = field(default_factory=Counter)
 
     def add(self, origin: Origin, span: WireSpan) -> None:
         """Take one span, or count why not."""
         reason = refusal(span)
-        if reason is None:
-            self.rows.append(row_of(origin, span, self.options))
-        else:
+        if reason is not None:
             self.drops[reason] += 1
+            return
+        row, arrivals = rows_of(origin, span, self.options)
+        self.rows.append(row)
+        if arrivals is not None:
+            self.drops.update(arrivals.doubts)
+            if arrivals.offsets_us:
+                self.arrivals.append(_arrivals_row(row, arrivals))
 
     def batch(self) -> Batch:
-        """Return the rows as one conforming frame; no frame where there is no row."""
-        return Batch("otlp", {SPANS.name: _frame(self.rows)} if self.rows else {}, dict(self.drops))
+        """Return the rows as conforming frames; no frame where there is no row."""
+        queue_from_stages(self.rows)
+        frames = {SPANS.name: _frame(self.rows)} if self.rows else {}
+        if self.arrivals:
+            frames[TOKEN_ARRIVALS.name] = _arrivals_frame(self.arrivals)
+        return Batch("otlp", frames, dict(self.drops))
 
 
 def refusal(span: WireSpan) -> str | None:
@@ -95,29 +113,29 @@ def refusal(span: WireSpan) -> str | None:
     return None if 0 < span.start_ns < _MAX_NS and span.end_ns >= 0 else "invalid_time"
 
 
-def row_of(origin: Origin, span: WireSpan, options: ContentOptions) -> dict[str, Any]:
-    """Return the row of a valid span; columns it lacks are absent."""
-    attributes, cut = keep(span.attributes, options)
-    row, sources, rest = promote(attributes, SPAN_INDEX)
+def rows_of(origin: Origin, span: WireSpan, options: ContentOptions) -> tuple[dict[str, Any], Arrivals | None]:
+    """Return the row of a valid span (columns it lacks are absent), and when its tokens arrived."""
+    row, sources, rest, cut = promote(span.attributes)
     kind = _KINDS[span.kind] if 0 <= span.kind < len(_KINDS) else None
     status = _STATUSES[span.status] if 0 <= span.status < len(_STATUSES) else None
     duration_s, doubt = _duration(span.start_ns, span.end_ns)
-    name_request(row, origin.scope, rest.get("module"))
-    derive_latency(row, sources, span.start_ns, duration_s, span.events, kind)
+    name_request(row, origin.columns["scope"], rest.get("module"), origin.defaults)
+    arrivals, events = _arrivals(row, span)
+    derive_latency(row, sources, span.start_ns, duration_s, span.events, arrivals, kind)
     name_error(row, status, span.events)
     name, name_cut = clip(span.name, options.max_value_bytes)
     message, message_cut = clip(span.status_message, options.max_value_bytes)
-    events, events_cut = _events(span.events, options)
-    links, links_cut = _links(span.links, options)
-    flags = {
-        doubt: True,
-        "invalid_utf8": span.repaired or origin.repaired,
-        "truncated": cut or name_cut or message_cut or events_cut or links_cut or origin.cut,
-    }
+    told, told_cut = _events(events, options) if events else (None, False)
+    links, links_cut = _links(span.links, options) if span.links else (None, False)
+    flags = [
+        doubt,
+        "queue_in_prefill" if "prefill_s" in row and row.get("provider") in PREFILL_FROM_DISPATCH else None,
+        "invalid_utf8" if span.repaired or origin.repaired else None,
+        "truncated" if cut or name_cut or message_cut or told_cut or links_cut or origin.cut else None,
+    ]
     parent = span.parent_span_id
-    return {
-        **row,
-        **origin.columns,
+    row |= origin.columns
+    row |= {
         "trace_id": span.trace_id.hex(),
         "span_id": span.span_id.hex(),
         "parent_span_id": parent.hex() if parent and parent != _ZERO_SPAN else None,
@@ -128,11 +146,29 @@ def row_of(origin: Origin, span: WireSpan, options: ContentOptions) -> dict[str,
         "status": status,
         "status_message": message or None,
         "server_address": take_server_address(rest, kind),
-        "quality": ",".join(flag for flag, holds in flags.items() if flag and holds) or None,
+        "quality": ",".join(filter(None, flags)) or None,
         "attributes": _json(rest),
-        "events": events,
+        "events": told,
         "links": links,
     }
+    return row, arrivals
+
+
+def _arrivals(row: dict[str, Any], span: WireSpan) -> tuple[Arrivals | None, Sequence[Event]]:
+    """Return the arrivals of a span and its other events; takes what the attributes state out of `row`."""
+    given, tokens = row.pop("arrivals", None), row.pop("arrival_tokens", None)
+    if given is not None:
+        return stated(given, tokens, span.start_ns), span.events
+    if not span.events or row.get("operation") not in REQUESTS:
+        return None, span.events
+    found = seen(span.events, span.start_ns)
+    return found, span.events if found is None else [event for event in span.events if event[0] not in CHUNK_EVENTS]
+
+
+def _arrivals_row(row: dict[str, Any], arrivals: Arrivals) -> dict[str, Any]:
+    shared = {name: row.get(name) for name in ("trace_id", "span_id", "ts", "service")}
+    measured_by = "server" if row["kind"] == "server" else "client"
+    return {**shared, "measured_by": measured_by, "offsets_us": arrivals.offsets_us, "tokens": arrivals.tokens}
 
 
 def _duration(start_ns: int, end_ns: int) -> tuple[float | None, str | None]:
@@ -162,9 +198,22 @@ def _json(value: Any) -> str | None:
     return orjson.dumps(value).decode() if value else None
 
 
+def _arrivals_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = {**TOKEN_ARRIVALS.schema(), "ts": pl.Int64()}
+    return TOKEN_ARRIVALS.conform(pl.DataFrame(rows, schema=schema))
+
+
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Columns that any row has, then the table's other columns as nulls."""
-    used = dict.fromkeys(name for row in rows for name in row)
-    types = {**_SCHEMA, "ts": pl.Int64()}
-    series = [pl.Series(name, [row.get(name) for row in rows], dtype=types[name]) for name in used]
-    return SPANS.conform(pl.DataFrame(series))
+    """Every column of the table, made of its own values: `conform` takes three times as long for a few rows."""
+    used = set[str]().union(*rows)
+    return pl.DataFrame([_column(name, rows) if name in used else _nulls(name, len(rows)) for name in _SCHEMA])
+
+
+def _column(name: str, rows: list[dict[str, Any]]) -> pl.Series:
+    return pl.Series(name, [row.get(name) for row in rows], _SCHEMA[name])
+
+
+@lru_cache(maxsize=256)
+def _nulls(name: str, height: int) -> pl.Series:
+    """Senders fill their requests to the same size, and each call into polars waits for other threads."""
+    return _ONE_NULL[name].new_from_index(0, height)

@@ -62,6 +62,8 @@ def text(value: Any) -> str | None:
 
 def whole(value: Any) -> int | None:
     """Whole number that fits 64 bits, also as text or as a float without a fraction."""
+    if type(value) is int:  # nearly always: a body has thousands
+        return value if -_INT64 <= value < _INT64 else None
     if isinstance(value, str):
         try:
             value = int(value)
@@ -82,6 +84,8 @@ def count(value: Any) -> int | None:
 
 def real(value: Any) -> float | None:
     """Finite number, also as text."""
+    if type(value) is float:  # nearly always: a body has thousands
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -53,7 +53,7 @@ def shown_config(value: Any, name: str = "") -> Any:
 
 
 def _shown_config(above: str, name: str, value: Any) -> Any:
-    given = above == "params" and isinstance(value, list) and is_param_secret(name)
+    given = (above == "headers" or (above == "params" and isinstance(value, list))) and is_param_secret(name)
     if given or _is_secret_label(name):
         return [MASK] * len(value) if isinstance(value, list) else MASK
     return shown_config(value, name)

@@ -51,12 +51,16 @@ def show(file: Path | None) -> None:
 
 def _check(config: ConfigFile) -> None:
     """Check every section as the commands would."""
-    from infractl.sources import scrape_jobs
+    from infractl.probing import configured_probes
+    from infractl.sources import kv_event_entries, local_targets, scrape_jobs
 
     check_top_level(config)
     for name, made in _commands().items():
         command_defaults(config, made, (name,))
     scrape_jobs(config)
+    local_targets(config)
+    kv_event_entries(config)
+    configured_probes(config)
     content(config)
     telemetry(config)
     _check_analyses(schedules(config), config)

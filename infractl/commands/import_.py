@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 KINDS = (
     "requests", "series", "otlp", "prometheus",
     "nvidia_smi", "rocm_smi", "intel_gpu_top", "kernel_log", "fabric_manager", "infiniband",
+    "access_log", "benchmark",
+    "jaeger", "langfuse", "sdk_spans", "servegen",
+    "mooncake_trace", "lmcache_agent_trace", "kv_events",
+    "bill", "llm_usage", "llm_calls",
 )  # fmt: skip
-_ROWS = ("spans", "metric_samples", "events")
+_ROWS = ("spans", "metric_samples", "events", "kv_events", "costs", "benchmarks")
 """Tables whose rows count as imported; metric_series only names what metric_samples hold."""
 
 
@@ -39,7 +43,7 @@ _ROWS = ("spans", "metric_samples", "events")
 @click.option("--format", type=click.Choice(FRAME_FORMATS), default="table", show_default=True)
 @store_options
 def command(paths: Sequence[Path], **given: Any) -> None:
-    """Take files in: request logs, time series, OTLP, Prometheus text, output of GPU tools, kernel logs.
+    """Take files in: requests, metrics, traces, logs, bills, results of load tests, output of GPU tools.
 
     Request logs and time series may be CSV, JSON, JSONL or Parquet, OTLP may be JSON or protobuf, and every file may be
     gzipped. A file is stored whole or not at all; importing it again stores nothing twice.
@@ -47,6 +51,10 @@ def command(paths: Sequence[Path], **given: Any) -> None:
     Of GPUs and fabric: what nvidia-smi prints (-q -x, -q, --query-gpu as CSV, topo -m, nvlink -s, dmon, pmon, or a
     record of several), rocm-smi -a --json, intel_gpu_top -J, dmesg and other kernel logs (Xids, OOM kills, PCIe
     errors), fabricmanager.log, and files below /sys/class/infiniband. --label host=NAME says which machine it was.
+
+    Traces: OTLP, Jaeger, Langfuse, spans that an SDK printed. Access logs: AWS ALB, nginx, Apache, Envoy. Money: FOCUS,
+    AWS CUR, Azure, OCI, usage of OpenAI, Anthropic and LiteLLM. Load tests: AIPerf, GuideLLM, vllm bench,
+    inference-perf, LLMPerf, nccl-tests. Prefix blocks: Mooncake and LMCache traces, recorded KV-cache events.
 
     For requests FIELD is a column of the table spans (ts, ttft_s, e2e_s, input_tokens, ...); for time series it is the
     metric that a column is (requests_waiting, kv_cache_usage_ratio, ...), or ts. Well-known column names need no --map.
@@ -79,7 +87,7 @@ def _options(given: dict[str, Any]) -> "ImportOptions":
         time_zone=given["time_zone"],
         start=parse_time(given["start"]) if given["start"] else None,
         at=parse_time(given["time"]) if given["time"] else None,
-        content=ContentOptions(keep.store, keep.max_value_bytes),
+        content=ContentOptions(keep.store, keep.max_value_bytes, keep.hash),
     )
 
 

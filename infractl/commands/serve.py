@@ -16,12 +16,21 @@ from store.errors import UsageError
 @click.option("--port", default=8050, show_default=True, help="Dashboard, API and /metrics; 0 takes a free one.")
 @click.option("--otlp-http-port", default=4318, show_default=True, help="OTLP over HTTP; 0 free, -1 off.")
 @click.option("--otlp-grpc-port", default=4317, show_default=True, help="OTLP over gRPC; 0 free, -1 off.")
+@click.option(
+    "--otlp-allowed-origin",
+    "otlp_allowed_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Origin whose pages may send OTLP/HTTP, e.g. https://chat.example.com; repeatable.  [default: none]",
+)
 @click.option("--base-path", default="/", show_default=True, help="Path the dashboard is served under, e.g. /infra/.")
 def command(data: Path, base_path: str, **ports: Any) -> None:
     """Collect, store, analyse, alert and show, in one process."""
+    from collector.otlp.cors import checked_origins
+    from infractl.probing import configured_probes
     from infractl.server.log import log_to_stderr
     from infractl.server.process import Options, serve
-    from infractl.sources import local_targets, scrape_jobs
+    from infractl.sources import kv_event_entries, local_targets, scrape_jobs
 
     log_to_stderr()
     config = current_config()
@@ -31,9 +40,12 @@ def command(data: Path, base_path: str, **ports: Any) -> None:
         port=ports["port"],
         otlp_http_port=_or_off(ports["otlp_http_port"]),
         otlp_grpc_port=_or_off(ports["otlp_grpc_port"]),
+        otlp_allowed_origins=checked_origins(ports["otlp_allowed_origins"]),
         base_path=checked_base(base_path),
         targets=local_targets(config),
         jobs=scrape_jobs(config),
+        kv_events=kv_event_entries(config),
+        probes=configured_probes(config),
         content=content(config),
         telemetry=telemetry(config),
         schedules=schedules(config),

@@ -7,6 +7,7 @@ import click
 
 from infractl.render import FRAME_FORMATS
 from infractl.settings import store_options
+from store.errors import UsageError
 
 
 @click.command()
@@ -23,7 +24,11 @@ def command(text: str, limit: int | None, data: Path, server: str | None, **opti
 
     access = open_access(data, server)
     try:
-        frame = pl.DataFrame(pl.from_arrow(access.sql(text, limit)))
+        table = access.sql(text, limit)
     finally:
         access.close()
+    twice = [name for name in table.column_names if table.column_names.count(name) > 1]
+    if twice:
+        raise UsageError(f"sql: two columns are called {twice[0]!r}", "name them apart with AS")
+    frame = pl.DataFrame(pl.from_arrow(table))
     click.echo(render_frame(frame, options["format"]), nl=False)

@@ -45,8 +45,8 @@ class Facts:
     `series`: one row per series with a sample since `since` (labels parsed as dicts in `labels_of`); `services`:
     requests per service; `drops`: refused rows; `buckets`: by canonical latency histogram its buckets per service
     (`analytics.metrics.histograms.buckets`); `workers`: samples of gauges with a label pid; `targets`, `discovery`,
-    `receivers` and `absences` (what readers on this machine cannot see): state of the running process, empty where none
-    runs; `limits_s`: latency limits asked for, by canonical histogram.
+    `receivers`, `kv_events`, `probes` and `absences` (what readers here cannot see): state of the running process,
+    empty where none runs; `limits_s`: latency limits asked for, by canonical histogram.
     """
 
     now: datetime
@@ -59,6 +59,8 @@ class Facts:
     targets: Sequence[Mapping[str, Any]] = ()
     discovery: Sequence[Mapping[str, Any]] = ()
     receivers: Sequence[Mapping[str, Any]] = ()
+    kv_events: Sequence[Mapping[str, Any]] = ()
+    probes: Sequence[Mapping[str, Any]] = ()
     absences: Sequence[Mapping[str, Any]] = ()
     limits_s: Mapping[str, float] = field(default_factory=dict)
     serving: bool = False

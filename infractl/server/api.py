@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from analytics.catalog import ANALYSES
 from analytics.codec import to_json
+from collector.browser import script as browser
 from infractl import wire
 from infractl.exposition import Exposition
 from infractl.runner import run_named
@@ -54,6 +55,7 @@ class Api:
             Route("/healthz", self.health),
             Route("/metrics", self.metrics),
             Route("/runbooks/{slug}", self.runbook),
+            Route(f"/{browser.NAME}", self.browser_script),
             Route("/api/v1/status", _told(self.status)),
             Route("/api/v1/doctor", _told(self.doctor)),
             Route("/api/v1/analyses", _told(self.analyses)),
@@ -79,6 +81,11 @@ class Api:
         if name not in pages:
             return PlainTextResponse(f"there is no runbook {name}\n", 404)
         return PlainTextResponse(pages[name].read_text(encoding="utf-8"))
+
+    async def browser_script(self, request: Request) -> Response:
+        """Serve the script that reports streams from a page."""
+        del request
+        return Response(browser.script(), media_type=browser.MEDIA_TYPE)
 
     async def status(self, request: Request) -> Response:
         """Report sources, rows, drops, targets."""

@@ -22,11 +22,15 @@ from starlette.routing import Mount
 
 from analytics.catalog import load_all
 from analytics.result import Result
+from collector.kv_events.settings import KvEvents
+from collector.kv_events.subscriber import KvEventSubscriber
 from collector.otlp import grpc as otlp_grpc
 from collector.otlp import http as otlp_http
 from collector.otlp.content import ContentOptions
 from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts
+from collector.probe.config import Probe
+from collector.probe.prober import Prober
 from collector.prometheus.job import Job as ScrapeJob
 from collector.prometheus.scrape import Scraper
 from collector.prometheus.targets import Target
@@ -64,9 +68,12 @@ class Options:
     port: int = 8050
     otlp_http_port: int | None = 4318
     otlp_grpc_port: int | None = 4317
+    otlp_allowed_origins: tuple[str, ...] = ()
     base_path: str = "/"
     targets: tuple[Target, ...] = ()
     jobs: tuple[ScrapeJob, ...] = ()
+    kv_events: tuple[KvEvents, ...] = ()
+    probes: tuple[Probe, ...] = ()
     content: Content = field(default_factory=Content)
     telemetry: Telemetry = field(default_factory=Telemetry)
     schedules: dict[str, AnalysisSchedule] = field(default_factory=dict)
@@ -119,6 +126,8 @@ class _Process:
         self.traces: TracerProvider = selftrace.provider(options.telemetry, self.submit)
         tracer = self.traces.get_tracer("infractl")
         self.scraper = Scraper(options.targets, self.submit, jobs=options.jobs)
+        self.kv_events = KvEventSubscriber(options.kv_events, self.submit)
+        self.prober = Prober(options.probes, self.submit)
         self.scheduler = Scheduler(database, _jobs(options), self.exposition, tracer, options.clock)
         self.source = StoreSource(database, tracer, self.status, lambda: self.scheduler.latest)
         self.api = Api(database, self.submit, self.exposition, self.fleet_status, self.doctor)
@@ -135,6 +144,8 @@ class _Process:
                 for (protocol, received, outcome), count in sorted(self.receivers.requests.items())
             ],
             "targets": [_plain(health) for health in self.scraper.health()],
+            "kv_events": [_plain(health) for health in self.kv_events.health()],
+            "probes": [_plain(health) for health in self.prober.health()],
             "discovery": [_plain(state) for state in self.scraper.discovery()],
             "absences": self.scraper.absences(),
         }
@@ -155,6 +166,8 @@ class _Process:
             discovery=status["discovery"],
             absences=status["absences"],
             receivers=status["receivers"],
+            kv_events=status["kv_events"],
+            probes=status["probes"],
             limits_s=limits_s,
             serving=True,
         )
@@ -166,7 +179,7 @@ class _Process:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, self.stop.set)
-        content = ContentOptions(options.content.store, options.content.max_value_bytes)
+        content = ContentOptions(options.content.store, options.content.max_value_bytes, options.content.hash)
         main = _bind(options.host, options.port, "--port")
         port = main.getsockname()[1]
         shown = "127.0.0.1" if options.host in ("0.0.0.0", "::") else options.host  # noqa: S104 - shown, not bound
@@ -180,7 +193,13 @@ class _Process:
             if options.otlp_http_port is not None:
                 otlp = stack.enter_context(_bind(options.host, options.otlp_http_port, "--otlp-http-port"))
                 http_port = otlp.getsockname()[1]
-                app = otlp_http.create_app(self.submit, content, counts=self.receivers, decoder=self.pushed)
+                app = otlp_http.create_app(
+                    self.submit,
+                    content,
+                    counts=self.receivers,
+                    decoder=self.pushed,
+                    origins=options.otlp_allowed_origins,
+                )
                 await stack.enter_async_context(_listening(app, otlp))
             grpc_port = None
             if options.otlp_grpc_port is not None:
@@ -191,6 +210,8 @@ class _Process:
                 grpc_port = receiver.port
             scraping = asyncio.create_task(self.scraper.run())
             stack.push_async_callback(_cancel, scraping)
+            for running in (self.kv_events.run(), self.prober.run()):
+                stack.push_async_callback(_cancel, asyncio.create_task(running))
             self.scheduler.start()
             stack.push_async_callback(asyncio.to_thread, self.scheduler.stop)
             ready(Address(self._url, self._url + options.base_path, http_port, grpc_port))

@@ -86,6 +86,12 @@ def test_export_writes_what_was_stored(stored: Path):
     assert pl.read_csv(stored / "out.csv").height == 2
 
 
+def test_two_columns_of_one_name_are_refused_with_the_remedy(stored: Path):
+    done = run("sql", "SELECT a.ts, b.ts FROM spans a JOIN spans b USING (span_id)", "--data", "data", cwd=stored)
+    assert done.returncode == 2
+    assert "two columns are called 'ts'" in done.stderr
+
+
 def test_lists_are_whole_in_files_and_short_in_tables(tmp_path: Path):
     import polars as pl
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.files.load import load, read, sniff
@@ -73,7 +75,7 @@ def test_a_protobuf_file_cut_short_is_refused(tmp_path: Path) -> None:
     [
         ("\n".join([json.dumps(document()), json.dumps(document()), '{"resourceSpans": [', json.dumps(document())]), 3),
         (json.dumps(document(), indent=2).replace('"name"', "name"), 20),
-        ("\n".join([json.dumps(document()), '{"resourceMetrics": []}']), 2),
+        ("\n".join([json.dumps(document()), '{"resource_spans": []}']), 2),
     ],
 )
 def test_a_broken_document_names_file_and_line(tmp_path: Path, body: str, line: int) -> None:
@@ -112,7 +114,85 @@ def test_published_examples_load(shared: Path, name: str, count: int) -> None:
     assert spans(path).height == count
 
 
-@pytest.mark.parametrize("name", ["logs", "metrics", "events"])
-def test_published_examples_of_other_signals_are_refused_with_a_reason(shared: Path, name: str) -> None:
-    with pytest.raises(SourceError, match="it has no resourceSpans"):
-        read(shared / "data" / "otlp_json" / f"opentelemetry-proto_{name}.json")
+def test_published_metrics_become_series(shared: Path) -> None:
+    path = shared / "data" / "otlp_json" / "opentelemetry-proto_metrics.json"
+    [batch] = load(path, ImportOptions(labels={"service": "mine", "team": "a"})).batches
+    series = batch.frames["metric_series"]
+    assert {json.loads(text)["team"] for text in series["labels"]} == {"a"}
+    assert series["service"].unique().to_list() == ["mine"]
+    values = batch.frames["metric_samples"].join(series, on="series_id").rows_by_key("name", named=True)
+    assert [row["value"] for row in values["my.counter"]] == [5.0]
+    assert [row["value"] for row in values["my.gauge"]] == [10.0]
+    assert {json.loads(row["labels"])["le"]: row["value"] for row in values["my.histogram_bucket"]} == {
+        "1": 1.0, "+Inf": 2.0,
+    }  # fmt: skip
+    assert [row["value"] for row in values["my.exponential.histogram_sum"]] == [10.0]
+    assert {row["kind"] for row in values["my.counter"]} == {"counter"}
+
+
+@pytest.mark.parametrize("name", ["logs", "events"])
+def test_published_log_records_are_refused_with_a_sentence_that_names_them(shared: Path, name: str) -> None:
+    path = shared / "data" / "otlp_json" / f"opentelemetry-proto_{name}.json"
+    with pytest.raises(SourceError, match="1 OTLP log records and nothing else; infractl takes traces and metrics"):
+        read(path)
+
+
+def metrics(value: float, at_s: int) -> dict[str, object]:
+    point = {"asDouble": value, "timeUnixNano": str(at_s * 10**9), "startTimeUnixNano": str(1796040000 * 10**9)}
+    metric = {"name": "requests", "sum": {"aggregationTemporality": 1, "isMonotonic": True, "dataPoints": [point]}}
+    return {"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}
+
+
+def test_lines_of_traces_metrics_and_logs_in_one_file_each_go_their_way(tmp_path: Path) -> None:
+    logs: dict[str, object] = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{}, {}]}]}]}
+    lines = [document(), metrics(2, 1796040060), logs, metrics(3, 1796040120)]
+    path = tmp_path / "export.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    imported = load(path, ImportOptions())
+    [batch] = imported.batches
+    assert batch.frames["spans"].height == 1
+    assert batch.frames["metric_series"].height == 1
+    assert batch.frames["metric_samples"].sort("ts")["value"].to_list() == [0.0, 2.0, 5.0]  # deltas add up
+    assert [(why.partition(":")[0], r.count) for why, r in imported.refused.items()] == [("OTLP log record", 2)]
+
+
+def test_metrics_of_a_file_are_the_same_samples_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.json"
+    path.write_text(json.dumps(metrics(2, 1796040060)))
+    [first], [again] = read(path), read(path)
+    assert first.frames["metric_samples"].equals(again.frames["metric_samples"])
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_metrics_in_protobuf_are_told_from_spans(tmp_path: Path, framed: bool) -> None:
+    request = json_format.ParseDict(metrics(2, 1796040060), ExportMetricsServiceRequest())
+    body = request.SerializeToString()
+    path = tmp_path / "export"
+    path.write_bytes(len(body).to_bytes(4, "big") + body if framed else body)
+    [batch] = read(path)
+    assert set(batch.frames) == {"metric_series", "metric_samples"}
+    assert batch.frames["metric_samples"].sort("ts")["value"].to_list() == [0.0, 2.0]
+    with pytest.raises(UsageError, match="--label does not apply"):
+        load(path, ImportOptions(labels={"team": "a"}))
+
+
+def test_spans_of_which_every_id_is_wrong_are_counted_as_spans(tmp_path: Path) -> None:
+    path = tmp_path / "export"
+    path.write_bytes(message(bytes(8)))
+    [batch] = read(path)
+    assert (batch.rows, batch.drops) == (0, {"invalid_span_id": 1})
+
+
+def test_labels_go_into_columns_where_there_are_and_into_attributes_else(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document()))
+    [batch] = load(path, ImportOptions(labels={"service": "mine", "host": "h1", "team": "a"})).batches
+    [row] = batch.frames["spans"].to_dicts()
+    assert (row["service"], row["host"], json.loads(row["attributes"])) == ("mine", "h1", {"team": "a"})
+
+
+def test_a_label_that_names_a_number_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document()))
+    with pytest.raises(UsageError, match="ttft_s would set a field of numbers"):
+        load(path, ImportOptions(labels={"ttft_s": "1"}))

@@ -114,6 +114,16 @@ def test_outcomes_get_one_name(log: Path, row: dict[str, Any], error: str | None
     assert (span["error_code"], span["status"]) == (error, status)
 
 
+def test_a_request_that_has_not_ended_is_neither_fine_nor_failed_and_has_no_latency(log: Path) -> None:
+    rows = [{"ts": NOON, "latency_s": n, "status": word} for n, word in ((3, "SUCCEED"), (0, "PENDING"), (4, "FAILED"))]
+    found = [(span["status"], span["error_code"], span["e2e_s"]) for span in spans(log, rows)]
+    assert found == [("ok", None, 3.0), ("unset", None, None), ("error", "error", 4.0)]
+
+
+def test_a_latency_of_zero_stays_in_a_log_that_states_no_outcomes(log: Path) -> None:
+    assert [span["e2e_s"] for span in spans(log, [{"ts": NOON, "latency_s": 0}])] == [0.0]
+
+
 def test_the_zero_ttft_of_a_failed_request_is_no_latency(log: Path) -> None:
     rows = [
         {"ts": NOON, "ttft_s": 0.0, "latency_s": 0, "error_code": 429},

@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector.otlp.content import ContentOptions
 from collector.otlp.decode import decode_json, decode_protobuf
@@ -17,7 +19,7 @@ from collector.otlp.http import JSON, create_app
 from collector.otlp.receiver import Submit
 from store.database import Database
 from store.errors import SourceError
-from tests.collector.otlp.builders import row_of
+from tests.collector.otlp.builders import make_request, make_span, row_of
 from tests.collector.otlp.test_http import never, post
 
 MIB = 1 << 20
@@ -191,6 +193,52 @@ def test_a_recorded_vllm_gives_1458_requests_with_all_their_latencies(bodies: li
 def test_a_recorded_vllm_is_read_alike_from_one_body_and_from_many(bodies: list[bytes]) -> None:
     many = pl.concat([decode_protobuf(body).frames["spans"] for body in bodies])
     assert decode_protobuf(b"".join(bodies)).frames["spans"].equals(many)
+
+
+def client_spans(shared: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """What the recorded client saw, and the same as an instrumented client would have sent it."""
+    with gzip.open(shared / "data" / "vllm_real" / "client.jsonl.gz") as lines:
+        seen = [json.loads(line) for line in lines]
+    made = [
+        make_span(
+            {"gen_ai.operation.name": "chat", "infractl.token.offsets_us": one["chunk_offsets_us"]},
+            trace_id=bytes.fromhex(one["trace_id"]),
+            span_id=bytes.fromhex(one["span_id"]),
+            kind=Span.SPAN_KIND_CLIENT,
+            start_time_unix_nano=one["start_unix_nano"],
+            end_time_unix_nano=one["start_unix_nano"] + one["duration_us"] * 1000,
+        )
+        for one in seen
+    ]
+    return seen, make_request(*made, resource={"service.name": "client"}).SerializeToString()
+
+
+PAIRS = """
+SELECT c.span_id AS client, e.span_id AS engine, c.ttft_s - e.ttft_s AS way_s
+FROM spans c JOIN spans e ON e.trace_id = c.trace_id AND e.parent_span_id = c.span_id
+WHERE c.kind = 'client' AND e.kind = 'server' AND e.operation IS NOT NULL
+"""
+
+
+def test_client_and_engine_of_a_recorded_vllm_pair_by_trace_and_parent(
+    shared: Path, bodies: list[bytes], database: Database
+) -> None:
+    seen, client = client_spans(shared)
+    database.append([decode_protobuf(client), *(decode_protobuf(body) for body in bodies)])
+    found = pl.DataFrame(database.sql(PAIRS))
+    answered = {one["span_id"] for one in seen if one["status"] == 200 and not one["aborted"] and not one["error"]}
+    assert set(found["client"]) == answered
+    assert found.height == found["engine"].n_unique() == 1458
+    way_s = found["way_s"].to_numpy() * 1000
+    assert way_s.min() > 0, "the engine sees a request after its client sent it, and the token before"
+    assert np.quantile(way_s, [0.5, 0.99]) == pytest.approx([8.3, 39.3], abs=0.5)
+
+
+def test_the_arrivals_of_a_recorded_client_are_stored_to_the_microsecond(shared: Path, database: Database) -> None:
+    seen, client = client_spans(shared)
+    database.append([decode_protobuf(client)])
+    stored = dict(database.table("token_arrivals").select("span_id", "offsets_us").iter_rows())
+    assert stored == {one["span_id"]: one["chunk_offsets_us"] for one in seen if one["chunk_offsets_us"]}
 
 
 def test_spans_of_agent_frameworks_keep_their_text_to_themselves(shared: Path) -> None:

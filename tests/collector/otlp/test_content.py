@@ -1,6 +1,7 @@
 """Conversation text stays out unless asked for; long values are cut."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,30 @@ def test_messages_in_events_and_resources_stay_out_too() -> None:
     ]  # fmt: skip
     kept = row_of(events=events, options=ContentOptions(store_content=True))
     assert str(kept["events"]).count("secret") == 5
+
+
+def test_a_hash_in_the_place_of_text_tells_equal_prompts_from_others() -> None:
+    def stored(prompt: Any) -> Any:
+        row = row_of({"gen_ai.prompt": prompt, "mine": "x"}, options=ContentOptions(hash_content=True))
+        return json.loads(row["attributes"])
+
+    assert stored("secret") == {"gen_ai.prompt": "sha256:2bb80d537b1da3e3", "mine": "x"}
+    assert stored("secret") == stored("secret") != stored("Secret")
+    assert stored([{"role": "user"}])["gen_ai.prompt"].startswith("sha256:")
+    assert stored({"a": 1, "b": 2}) == stored({"b": 2, "a": 1})
+    assert stored("x" * 100_000) != stored("x" * 100_001), "all of a text is hashed, not its beginning"
+
+
+def test_messages_in_events_are_hashed_and_their_envelope_kept() -> None:
+    events = [make_event("gen_ai.user.message", content="secret", role="user")]
+    row = row_of(events=events, options=ContentOptions(hash_content=True))
+    [event] = json.loads(row["events"])
+    assert event["attributes"] == {"role": "user", "content": "sha256:2bb80d537b1da3e3"}
+
+
+def test_text_that_is_stored_is_not_hashed() -> None:
+    row = row_of({"gen_ai.prompt": "secret"}, options=ContentOptions(store_content=True, hash_content=True))
+    assert json.loads(row["attributes"]) == {"gen_ai.prompt": "secret"}
 
 
 @given(st.text(), st.integers(1, 40))

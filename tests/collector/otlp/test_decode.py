@@ -18,7 +18,7 @@ from collector.otlp.decode import decode_json, decode_protobuf, rejected
 from collector.otlp.dialects import SPAN_INDEX
 from store.batch import Batch
 from store.errors import SourceError
-from store.tables import SPANS
+from store.tables import SPANS, TOKEN_ARRIVALS
 from tests.collector.otlp.builders import (
     SPAN_ID,
     START_NS,
@@ -56,7 +56,7 @@ def spans(draw: st.DrawFn) -> Span:
         status=Status(code=draw(st.integers(0, 2)), message=draw(st.text(max_size=5))),
     )
     for _ in range(draw(st.integers(0, 2))):
-        name = draw(st.sampled_from(["exception", "first_token", "gen_ai.choice"]))
+        name = draw(st.sampled_from(["exception", "first_token", "gen_ai.choice", "gen_ai.content.chunk"]))
         span.events.append(Span.Event(name=name, time_unix_nano=draw(TIMES), attributes=pairs(draw(ATTRIBUTES))))
     for _ in range(draw(st.integers(0, 1))):
         span.links.append(Span.Link(trace_id=draw(IDS), span_id=draw(SPAN_IDS), attributes=pairs(draw(ATTRIBUTES))))
@@ -81,7 +81,11 @@ def frame(batch: Batch) -> pl.DataFrame:
     return batch.frames.get("spans", pl.DataFrame(schema=SPANS.schema()))
 
 
-@settings(max_examples=150)
+def arrivals(batch: Batch) -> pl.DataFrame:
+    return batch.frames.get("token_arrivals", pl.DataFrame(schema=TOKEN_ARRIVALS.schema()))
+
+
+@settings(max_examples=150, deadline=None)
 @given(st.lists(spans(), max_size=3), ATTRIBUTES, st.booleans())
 def test_protobuf_and_json_of_the_same_spans_give_the_same_rows(
     made: list[Span], resource: dict[str, Any], store_content: bool
@@ -91,9 +95,11 @@ def test_protobuf_and_json_of_the_same_spans_give_the_same_rows(
     one, two = decode_protobuf(request.SerializeToString(), options), decode_json(as_json(request), options)
     assert frame(one).equals(frame(two))
     assert one.drops == two.drops
-    assert one.rows + rejected(one) == len(made), "every span is stored or counted"
+    assert arrivals(one).equals(arrivals(two))
+    assert frame(one).height + rejected(one) == len(made), "every span is stored or counted"
 
 
+@settings(deadline=None)
 @given(spans())
 def test_no_number_in_a_row_is_nan_or_infinite(made: Span) -> None:
     rows = frame(decode_protobuf(make_request(made).SerializeToString()))

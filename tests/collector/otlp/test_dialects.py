@@ -1,13 +1,12 @@
 """The reader table and what it makes of each dialect's spans."""
 
-import itertools
 import json
 from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from collector.otlp.dialects import RESOURCE_INDEX, RESOURCE_NAMES, SPAN_INDEX, SPAN_NAMES, promote
+from collector.otlp.dialects import RESOURCE_INDEX, RESOURCE_NAMES, SPAN_INDEX, SPAN_NAMES
 from store.tables import SPANS
 from tests.collector.otlp.builders import make_event, row_of
 
@@ -22,21 +21,29 @@ def test_no_attribute_name_feeds_two_columns() -> None:
         assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("column", [c for c, names in SPAN_NAMES.items() if len(names) > 1])
-def test_the_first_name_wins_in_whatever_order_the_attributes_come(column: str) -> None:
-    best, second = (name for name, _ in SPAN_NAMES[column][:2])
-    values: dict[str, Any] = {best: "1", second: "500"}
-    for order in itertools.permutations(values):
-        found, origin, rest = promote({name: values[name] for name in order}, SPAN_INDEX)
-        assert origin == {column: best}
-        assert rest == {second: "500"}
-        assert found[column] == SPAN_INDEX[best][2]("1")
+@pytest.mark.parametrize(("column", "name"), [(c, name) for c, names in SPAN_NAMES.items() for name, _ in names])
+def test_every_name_of_the_table_fills_its_column_over_the_wire(column: str, name: str) -> None:
+    special = {
+        "rpc.grpc.status_code": "14",
+        "rpc.response.status_code": "14",
+        "langfuse.observation.cost_details": '{"total": 7}',
+    }
+    value = special.get(name, {"error_code": "503", "stream": "true"}.get(column, "7"))
+    row = row_of({name: value})
+    assert row[column] is not None
+    assert row[column] == SPAN_INDEX[name][2](value)
+    assert name not in (row["attributes"] or "")
 
 
-def test_a_value_that_does_not_convert_stays_and_the_next_name_is_read() -> None:
-    found, _, rest = promote({"gen_ai.usage.input_tokens": "many", "gen_ai.usage.prompt_tokens": "7"}, SPAN_INDEX)
-    assert found == {"input_tokens": 7}
-    assert rest == {"gen_ai.usage.input_tokens": "many"}
+RESOURCE_CASES = [(c, name) for c, names in RESOURCE_NAMES.items() for name, _ in names]
+
+
+@pytest.mark.parametrize(("column", "name"), RESOURCE_CASES)
+def test_every_name_of_the_resource_table_fills_its_column_of_a_request(column: str, name: str) -> None:
+    row = row_of({"gen_ai.operation.name": "chat"}, resource={name: "x"})
+    assert (row[column], row["resource"]) == ("x", None)
+    other = row_of(resource={name: "x"})
+    assert other[column] == (None if column in ("provider", "model") else "x"), "a span that is no request has no model"
 
 
 def test_resource_attributes_fill_columns_and_the_rest_is_kept() -> None:
@@ -46,7 +53,8 @@ def test_resource_attributes_fill_columns_and_the_rest_is_kept() -> None:
         "cloud.availability_zone": "eu-west-1a", "team": "search",
     }  # fmt: skip
     row = row_of(resource=resource)
-    assert [row[c] for c in RESOURCE_NAMES] == ["gw", "2", "prod", "n1", "c1", "aws", "eu-west-1", "eu-west-1a"]
+    stated = [row[c] for c in RESOURCE_NAMES if c not in ("provider", "model")]
+    assert stated == ["gw", "2", "prod", "n1", "c1", "aws", "eu-west-1", "eu-west-1a"]
     assert json.loads(row["resource"]) == {"team": "search"}
     assert set(RESOURCE_INDEX) >= set(resource) - {"team"}
 

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import Queue
 
 import grpc
 import pytest
@@ -127,3 +128,30 @@ def test_a_stopped_receiver_releases_its_port(submit: Submit) -> None:
     second = start("127.0.0.1", first.port, submit)
     second.stop(0)
     assert second.port == first.port
+
+
+@pytest.mark.parametrize(("requests", "held_bytes"), [(2, 1 << 20), (9, 2 * len(BODY))])
+def test_a_request_too_many_is_told_to_come_back_while_the_others_wait_for_their_commit(
+    requests: int, held_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collector.otlp.grpc.MAX_REQUESTS", requests)
+    monkeypatch.setattr("collector.otlp.grpc.MAX_HELD_BYTES", held_bytes)
+    commits: Queue[Future[Receipt]] = Queue()
+
+    def submit(_: Batch) -> "Future[Receipt]":
+        future: Future[Receipt] = Future()
+        commits.put(future)
+        return future
+
+    counts = ReceiverCounts()
+    with running(submit, counts) as address, ThreadPoolExecutor(2) as senders:
+        sent = [senders.submit(export, address, BODY) for _ in range(2)]
+        waiting = [commits.get(timeout=30) for _ in sent]
+        refused = failure(address, BODY)
+        for future in waiting:
+            future.set_result(Receipt("b", {}, {}))
+        assert all(answer.result(timeout=30) == ExportTraceServiceResponse() for answer in sent)
+        assert commits.empty(), "what was refused was not stored"
+    assert refused.code() is grpc.StatusCode.UNAVAILABLE
+    assert "too many requests" in refused.details()
+    assert counts.requests == {("grpc", "traces", "busy"): 1, ("grpc", "traces", "stored"): 2}

@@ -6,6 +6,7 @@ import json
 from concurrent.futures import Future
 from typing import Any
 
+import cramjam
 import httpx
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
@@ -148,10 +149,11 @@ def test_one_span_has_the_same_row_over_every_encoding(database: Database, submi
     answers = [
         post(app, BODY),
         post(app, gzip.compress(BODY), content_encoding="gzip"),
+        post(app, bytes(cramjam.zstd.compress(BODY)), content_encoding="zstd"),
         post(app, as_json, "application/json; charset=utf-8"),
         post(app, gzip.compress(as_json), JSON, content_encoding="GZIP"),
     ]
-    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.status_code for answer in answers] == [200] * 5
     assert database.counts()["spans"] == 1
 
 

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from collector.otlp.dialects import FIRST_TOKEN_EVENTS
+from collector.otlp.arrivals import CHUNK_EVENTS, FIRST_EVENTS
 from tests.collector.otlp.builders import START_NS, make_event, row_of
 
 CHAT = {"gen_ai.operation.name": "chat"}
 
 
-@pytest.mark.parametrize("name", sorted(FIRST_TOKEN_EVENTS))
+@pytest.mark.parametrize("name", sorted(CHUNK_EVENTS | FIRST_EVENTS))
 def test_ttft_is_the_earliest_first_token_event_where_no_attribute_says_it(name: str) -> None:
     events = [make_event(name, 300_000_000), make_event(name, 200_000_000), make_event("other", 1)]
     row = row_of(CHAT | {"gen_ai.usage.output_tokens": 5}, events=events, kind=Span.SPAN_KIND_CLIENT)

@@ -16,6 +16,7 @@ from collector.prometheus.text import parse
 from infractl.doctor import (
     clocks,
     doubles,
+    feeds,
     frozen,
     histograms,
     installation,
@@ -255,3 +256,16 @@ def test_a_page_is_examined_without_being_stored(tmp_path: Path):
 def test_a_login_page_is_no_page_of_metrics():
     with pytest.raises(SourceError, match="gw:443: the answer is HTML"):
         examine([Answer("gw:443", b"<html>sign in</html>", "text/html")], NOW, {})
+
+
+def test_gaps_of_event_streams_and_failing_probes_are_told():
+    stream = {"lost": 3}
+    feed = {"endpoint": "tcp://e:5557", "error": "", "dropped": 0, "streams": [stream]}
+    probe = {"url": "http://e:8000/v1", "up": False, "last_error": "HTTP_503", "remedy": ""}
+    found = {
+        a.subject: a.fact for a in feeds.check(dataclasses.replace(nothing(NOW), kv_events=[feed], probes=[probe]))
+    }
+    assert "3 messages were missed" in found["tcp://e:5557"]
+    assert "HTTP_503" in found["http://e:8000/v1"]
+    whole = dataclasses.replace(nothing(NOW), kv_events=[feed | {"streams": []}], probes=[probe | {"up": True}])
+    assert not list(feeds.check(whole))

@@ -1,0 +1,1 @@
+"""Access logs of load balancers and proxies → spans of kind server."""

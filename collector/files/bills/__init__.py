@@ -1,0 +1,1 @@
+"""Bills, usage reports and recorded calls of LLM providers → rows of `costs` and `spans`."""

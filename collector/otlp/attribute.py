@@ -1,0 +1,79 @@
+"""One attribute with all that follows from its name and value, so that a value sent a thousand times is read once."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from collector.otlp.arrivals import ARRIVAL_NAMES
+from collector.otlp.content import ContentOptions, kept_value
+from collector.otlp.dialects import Index
+
+_LEFT_OUT = ""
+
+
+class Attribute(NamedTuple):
+    """A name, its value as stored, and the column that it fills (None: none) at which rank with what."""
+
+    key: str
+    value: Any
+    cut: bool
+    column: str | None
+    rank: int
+    converted: Any
+
+
+class Promoted(NamedTuple):
+    """Column values, the attribute each came from, those that fill no column, and whether a value was cut."""
+
+    found: dict[str, Any]
+    origin: dict[str, Attribute]
+    rest: dict[str, Any]
+    cut: bool
+
+
+def prepare(key: str, value: Any, options: ContentOptions, names: Index) -> Attribute:
+    """Cut a value or leave it out, as `options` say, and read it as the column of its name.
+
+    Arrays of arrival times are read whole: they are stored in a table of their own.
+    """
+    kept = kept_value(key, value, options)
+    if kept is None:
+        return Attribute(key, None, False, _LEFT_OUT, 0, None)
+    stored, cut = kept
+    entry = names.get(key)
+    if entry is None:
+        return Attribute(key, stored, cut, None, 0, None)
+    column, rank, read = entry
+    whole = column in ARRIVAL_NAMES
+    converted = read(value if whole else stored)
+    if converted is None:
+        return Attribute(key, stored, cut, None, 0, None)
+    return Attribute(key, stored, cut and not whole, column, rank, converted)
+
+
+def prepare_all(attributes: Mapping[str, Any], options: ContentOptions, names: Index) -> list[Attribute]:
+    """Prepare the attributes of one span or resource."""
+    return [prepare(key, value, options, names) for key, value in attributes.items()]
+
+
+def promote(attributes: Iterable[Attribute]) -> Promoted:
+    """Split attributes of different names into columns and the rest.
+
+    A name that loses to a better one, and a value that does not convert, stay in the rest.
+    """
+    found: dict[str, Any] = {}
+    held: dict[str, Attribute] = {}
+    rest: dict[str, Any] = {}
+    cut = False
+    for attribute in attributes:
+        key, value, shortened, column, rank, converted = attribute
+        if shortened:
+            cut = True
+        if column is None:
+            rest[key] = value
+        elif column in held:
+            best, other = (held[column], attribute) if held[column].rank <= rank else (attribute, held[column])
+            found[column], held[column] = best.converted, best
+            rest[other.key] = other.value
+        elif column:
+            found[column], held[column] = converted, attribute
+    return Promoted(found, held, rest, cut)
