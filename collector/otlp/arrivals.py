@@ -45,11 +45,15 @@ class Times(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Arrivals of one span: µs after its start, in order; tokens of each (None: each is one); and what was wrong."""
+    """Arrivals of one span: µs after its start, in order; tokens of each (None: each is one); and what was wrong.
+
+    `paints_us` are the frames of a browser that showed new text.
+    """
 
     offsets_us: list[int]
     tokens: list[int] | None
     doubts: Mapping[str, int]
+    paints_us: list[int] | None = None
 
 
 def times(value: Any, *, after_start: bool, nanos: int) -> Times | None:
@@ -75,6 +79,7 @@ ARRIVAL_NAMES: dict[str, tuple[tuple[str, Callable[[Any], Any]], ...]] = {
         for unit, nanos in _NANOS.items()
     ),
     "arrival_tokens": tuple((f"{stem}.counts", counts) for stem in STEMS),
+    "paints": (("infractl.paint.offsets_us", partial(times, after_start=True, nanos=1000)),),
 }
 """Names of arrays, as in the reader table."""
 

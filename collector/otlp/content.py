@@ -44,6 +44,8 @@ _CONTENT = re.compile(
   | (?:langfuse\.(?:observation|trace)\.(?:input|output)|mlflow\.span(?:Inputs|Outputs))
   | ai\.(?:prompt|values?|embeddings?|toolCall\.(?:args|result))(?:\..*)?
   | ai\.response\.(?:text|object|toolCalls|reasoning|files)
+  | gcp\.vertex\.agent\.(?:llm_(?:request|response)|tool_(?:call_args|response)|data)
+  | llm\.invocation_parameters|tool\.parameters
     """,
     re.VERBOSE,
 )

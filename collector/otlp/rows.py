@@ -156,9 +156,10 @@ def rows_of(origin: Origin, span: WireSpan, options: ContentOptions) -> tuple[di
 
 def _arrivals(row: dict[str, Any], span: WireSpan) -> tuple[Arrivals | None, Sequence[Event]]:
     """Return the arrivals of a span and its other events; takes what the attributes state out of `row`."""
-    given, tokens = row.pop("arrivals", None), row.pop("arrival_tokens", None)
+    given, tokens, paints = (row.pop(name, None) for name in ("arrivals", "arrival_tokens", "paints"))
     if given is not None:
-        return stated(given, tokens, span.start_ns), span.events
+        shown = None if paints is None else sorted(at // 1000 for at in paints.at_ns if at >= 0)
+        return stated(given, tokens, span.start_ns)._replace(paints_us=shown), span.events
     if not span.events or row.get("operation") not in REQUESTS:
         return None, span.events
     found = seen(span.events, span.start_ns)
@@ -168,7 +169,13 @@ def _arrivals(row: dict[str, Any], span: WireSpan) -> tuple[Arrivals | None, Seq
 def _arrivals_row(row: dict[str, Any], arrivals: Arrivals) -> dict[str, Any]:
     shared = {name: row.get(name) for name in ("trace_id", "span_id", "ts", "service")}
     measured_by = "server" if row["kind"] == "server" else "client"
-    return {**shared, "measured_by": measured_by, "offsets_us": arrivals.offsets_us, "tokens": arrivals.tokens}
+    return {
+        **shared,
+        "measured_by": measured_by,
+        "offsets_us": arrivals.offsets_us,
+        "tokens": arrivals.tokens,
+        "paints_us": arrivals.paints_us,
+    }
 
 
 def _duration(start_ns: int, end_ns: int) -> tuple[float | None, str | None]:

@@ -25,7 +25,7 @@ KINDS = (
     "mooncake_trace", "lmcache_agent_trace", "kv_events",
     "bill", "llm_usage", "llm_calls",
 )  # fmt: skip
-_ROWS = ("spans", "metric_samples", "events", "kv_events", "costs", "benchmarks")
+_ROWS = ("spans", "metric_samples", "events", "token_arrivals", "kv_events", "costs", "benchmarks")
 """Tables whose rows count as imported; metric_series only names what metric_samples hold."""
 
 

@@ -36,6 +36,8 @@ class Job:
     initial: Result | None = None
 
 
+PATIENCE_S = 10.0
+"""How long a stop waits for the analysis under way: over a million requests one may take minutes."""
 REST = 4
 """A job rests at least so many times as long as its last run took: analyses take a fifth of a core at most."""
 
@@ -64,10 +66,12 @@ class Scheduler:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the run under way."""
+        """End after the run under way, or leave it behind where it lasts longer than PATIENCE_S."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(PATIENCE_S)
+        if self._thread.is_alive():
+            log.warning("an analysis was still running after %g s: left behind", PATIENCE_S)
 
     def run_once(self, job: Job) -> Result | None:
         """Run one job over the time before now and publish it; None where it failed."""

@@ -1,6 +1,5 @@
 """What a trace tool says of one model request, as attributes of OpenTelemetry: usage, cost, model, parameters, TTFT."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,10 +7,6 @@ import orjson
 
 from collector.otlp.values import count, flag, seconds
 
-_WRITTEN = re.compile(
-    r"gcp\.vertex\.agent\.(?:llm_(?:request|response)|tool_(?:call_args|response)|data)"
-    r"|llm\.invocation_parameters|tool\.parameters"
-)
 _CACHED = (
     "input_cache_read", "input_cached_tokens", "cache_read_input_tokens", "prompt_details.cache_read",
     "prompt_tokens_details.cached_tokens",
@@ -30,11 +25,6 @@ _PARAMETERS = {
 _LANGCHAIN = {"google_vertexai": "gcp.vertex_ai", "google_genai": "gcp.gemini", "amazon_bedrock": "aws.bedrock"}
 _TTFT = "gen_ai.response.time_to_first_chunk"
 Observation = Mapping[str, Any]
-
-
-def written_by_people(key: str) -> bool:
-    """Tell attributes of conversation text that OTLP's list does not know."""
-    return _WRITTEN.fullmatch(key) is not None
 
 
 def generation_attributes(

@@ -14,7 +14,7 @@ from collector.files.content import Content
 from collector.files.options import ImportOptions
 from collector.files.times import Clock, read_times
 from collector.files.traces.documents import read_documents
-from collector.files.traces.generations import generation_attributes, written_by_people
+from collector.files.traces.generations import generation_attributes
 from collector.files.traces.spans import SPAN_BYTES, TRACE_BYTES, Span, SpanFile, Taken, hex_id, is_hex_id
 from store.errors import SourceError
 from store.tables import INFERENCE_OPERATIONS
@@ -85,7 +85,7 @@ def _add(
     start_ns, end_ns, first_ns = moments
     metadata = _object(one.get("metadata"))
     kind = _kind(one)
-    attributes = _attributes(file, one, trace, metadata, kind)
+    attributes = _attributes(one, trace, metadata, kind)
     if kind in _REQUESTS:
         attributes |= generation_attributes(one, attributes, start_ns, end_ns, first_ns)
     failed = one.get("level") == "ERROR"
@@ -110,13 +110,9 @@ def _kind(one: Observation) -> str:
     return str(one.get("type") or "SPAN").upper()
 
 
-def _attributes(
-    file: SpanFile, one: Observation, trace: Mapping[str, Any], metadata: Mapping[str, Any], kind: str
-) -> dict[str, Any]:
+def _attributes(one: Observation, trace: Mapping[str, Any], metadata: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Return what was sent to Langfuse as attributes, and what it says of session, user and the observation."""
     stated = dict(_object(metadata.get("attributes")))
-    if not file.options.content.store_content:
-        stated = {key: value for key, value in stated.items() if not written_by_people(key)}
     apart = ("attributes", "resourceAttributes", "scope")
     stated |= {f"langfuse.metadata.{key}": value for key, value in metadata.items() if key not in apart}
     if kind in _OPERATIONS:
