@@ -14,7 +14,8 @@ CONTENT = [
     "gen_ai.prompt", "gen_ai.prompt.0.content", "gen_ai.completion", "gen_ai.completion.0.role",
     "gen_ai.input.messages",
     "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.content.prompt", "gen_ai.tool.call.arguments",
-    "llm.invocation_parameters", "llm.prompts", "llm.completions", "llm.prompts.0.user", "llm.input_messages.0.message.content",
+    "llm.invocation_parameters",
+    "llm.prompts", "llm.completions", "llm.prompts.0.user", "llm.input_messages.0.message.content",
     "llm.output_messages.0.message.role", "input.value", "output.value", "input", "output", "traceloop.entity.input",
     "traceloop.entity.output", "ai.prompt.messages", "ai.response.text", "embedding.embeddings.0.embedding.text",
 ]  # fmt: skip
