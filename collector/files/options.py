@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
@@ -68,6 +69,16 @@ class ImportOptions:
         for moment in (self.start, self.at):
             if moment is not None and moment.tzinfo is None:
                 raise ValueError("ImportOptions takes aware times")
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The zone of times that name none. Raises UsageError where Python has no data of it."""
+        try:
+            return ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise UsageError(
+                f"the time zone {self.time_zone} is not installed", "install tzdata, or use UTC"
+            ) from error
 
 
 def _is_zone(name: str) -> bool:

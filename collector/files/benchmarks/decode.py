@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from datetime import tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from collector.files.benchmarks import aiperf
 from collector.files.benchmarks.frames import frames_of, undated
@@ -76,19 +75,12 @@ def decode_benchmark(
             f"{content.path}:1: no artefact of a load test that is known",
             "known are AIPerf, GuideLLM, vllm bench serve, inference-perf, LLMPerf and nccl-tests",
         )
-    report = read(content, _zone(options))
+    report = read(content, options.zone)
     if options.at is None and undated(report):
         raise UsageError(f"{content.path} states no time", "say when the test ran: --time 2026-11-30T12:00:00Z")
     refused = {why: Refusal(count, where) for why, (count, where) in report.refused.items()}
     drops = {why: refusal.count for why, refusal in refused.items()}
     return Batch(source, frames_of(report, options, source), drops), refused, tuple(dict.fromkeys(report.notes))
-
-
-def _zone(options: ImportOptions) -> ZoneInfo:
-    try:
-        return ZoneInfo(options.time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise UsageError(f"the time zone {options.time_zone} is not installed", "install tzdata, or use UTC") from error
 
 
 INTAKE = Intake(frozenset({FileKind.BENCHMARK}), _told, decode_benchmark)

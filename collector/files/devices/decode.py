@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 import polars as pl
@@ -98,12 +97,8 @@ def _in_file(content: Content, error: SourceError) -> SourceError:
 
 
 def _when(options: ImportOptions) -> When:
-    try:
-        zone = ZoneInfo(options.time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise UsageError(f"the time zone {options.time_zone} is not installed", "install tzdata, or use UTC") from error
     at, start = (None if moment is None else _ms(moment) for moment in (options.at, options.start))
-    return When(zone, at, start)
+    return When(options.zone, at, start)
 
 
 def _ms(moment: datetime) -> int:

@@ -8,7 +8,8 @@ from functools import partial
 
 from collector.files.devices.fields import FIELDS, MIG_TOTALS, THROTTLE_BITS, TOTALS, Field, Total
 from collector.files.devices.quantity import is_lost, is_missing, quantity
-from collector.files.devices.reading import Reading, pci_bus_id
+from collector.files.devices.reading import Reading
+from collector.presets.identifiers import pci_bus_id
 
 _MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _REASON = re.compile(r"^clocks_(?:event|throttle)_reasons[/.](?:.*/)?(?:clocks_(?:event|throttle)_reason_)?([a-z_]+)$")

@@ -3,7 +3,8 @@
 import re
 
 from collector.files.devices.moments import read_moment
-from collector.files.devices.reading import Event, Reading, Severity, When, pci_bus_id
+from collector.files.devices.reading import Event, Reading, Severity, When
+from collector.presets.identifiers import pci_bus_id
 from store.xids import sxid_severity
 
 _ENTRY = re.compile(r"^\[([A-Z][a-z]{2} +\d{1,2} \d{4} \d{2}:\d{2}:\d{2})\] \[([A-Z]+)\] (?:\[tid (\d+)\] )?(.*)$")

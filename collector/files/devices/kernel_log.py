@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from collector.files.devices.moments import read_moment
-from collector.files.devices.reading import Event, Reading, Severity, When, pci_bus_id
+from collector.files.devices.reading import Event, Reading, Severity, When
+from collector.presets.identifiers import pci_bus_id
 from store.errors import UsageError
 from store.xids import describe, sxid_severity, xid_severity
 

@@ -1,6 +1,5 @@
 """`Reading`: what the text of a tool says; `Event`: one thing that happened; `When`: how its times are to be read."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,7 +10,6 @@ from store.errors import SourceError
 
 Severity = Literal["info", "warning", "critical"]
 UTC_ZONE = ZoneInfo("UTC")
-_PCI = re.compile(r"^(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +76,3 @@ class Reading:
 def broken(line: int, fact: str, hint: str) -> SourceError:
     """Return the error of a text that cannot be used; it begins with the line, the caller puts the file before it."""
     return SourceError(f"{line}: {fact}", f"{hint}; nothing was imported")
-
-
-def pci_bus_id(text: str) -> str | None:
-    """Return a PCI address as the kernel writes it ('00000000:9B:00.0' and '0000:9b:00' → '0000:9b:00.0')."""
-    found = _PCI.match(text.strip())
-    if found is None:
-        return None
-    domain, bus, device, function = (int(part or "0", 16) for part in found.groups())
-    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"

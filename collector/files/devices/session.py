@@ -9,10 +9,11 @@ from collector.files.devices import monitor, smi_text, topology
 from collector.files.devices.moments import milliseconds, read_moment
 from collector.files.devices.nvlink import profiles_of, read_list, read_nvlink
 from collector.files.devices.parts import FAILED, LOST, Part, part_of
-from collector.files.devices.reading import Reading, When, broken, pci_bus_id
+from collector.files.devices.reading import Reading, When, broken
 from collector.files.devices.smi_csv import read_csv
 from collector.files.devices.smi_table import read_table
 from collector.files.devices.smi_xml import read_xml
+from collector.presets.identifiers import pci_bus_id
 from collector.prometheus.exposition import Sample
 from store.errors import SourceError
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.files.devices.moments import read_moment
 from collector.files.devices.quantity import is_lost, is_missing, quantity
-from collector.files.devices.reading import pci_bus_id
+from collector.presets.identifiers import pci_bus_id
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
