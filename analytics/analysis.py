@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from analytics.result import Frames, Result, Signal, Trigger
 from store.errors import UsageError
-from store.query import Query, Where
+from store.query import Choice, Query, Where
 from store.window import Window
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Analysis(Generic[P]):
     title: str
     doc: str
     params: type[P]
-    inputs: Callable[[P], Mapping[str, Query]]
+    inputs: Callable[[P], Mapping[str, Query | Choice]]
     frames: Frames
     run: Callable[[Inputs, P, Window], Result]
     signals: tuple[Signal, ...] = ()

@@ -1,12 +1,18 @@
-"""Buckets of time: equal stretches counted back from the end of the window, so the latest one is always whole."""
+"""Buckets of time: equal stretches counted back from the end of the window, so the latest one is always whole.
+
+Days and hours of the calendar are those of a zone, which are not equal: see `calendar`.
+"""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from store.errors import UsageError
 from store.window import Window, parse_duration
+from store.zone import bucket_of, days, hours
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     import polars as pl
 
 SIZES = tuple(parse_duration(text) for text in ("10s", "30s", "1m", "5m", "15m", "1h"))
@@ -34,6 +40,15 @@ def bucket_start(window: Window, size: timedelta) -> "pl.Expr":
 
     back = pl.duration(microseconds=(pl.col("bucket") + 1) * (size // timedelta(microseconds=1)))
     return (pl.lit(end_of(window)).cast(pl.Datetime("us")) - back).alias("ts")
+
+
+def calendar(window: Window, size: Literal["day", "hour"], zone: "ZoneInfo") -> "pl.Expr":
+    """Start (naive UTC) of the local day or hour that column ts lies in, for rows within the window.
+
+    A day has the 23, 24 or 25 hours of its place; an hour that the clock shows twice is two buckets.
+    """
+    bounds = days(window, zone) if size == "day" else hours(window, zone)
+    return bucket_of("ts", bounds).alias("bucket")
 
 
 def named(text: str, window: Window) -> timedelta:

@@ -1,12 +1,13 @@
 """`analyze overview`: requests, errors, latency and tokens per service, and which targets answer."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from analytics.analysis import Analysis, Inputs, Params, param
 from analytics.result import Result, Severity, Signal, Status, Trigger
 from store.columns import Column, Kind
-from store.query import MetricQuery, Query, SpanQuery
+from store.query import Choice, MetricQuery, Query, RollupQuery, SpanQuery, in_rollups
 from store.tables import SPANS
 from store.window import Window
 
@@ -26,13 +27,27 @@ class OverviewParams(Params):
     bucket: str = param("auto", "width of a bucket: auto, or a duration such as 1m")
 
 
-def inputs(params: OverviewParams) -> "Mapping[str, Query]":
-    """Ask for all model requests of the window and for `up`, which every scrape writes."""
+def inputs(params: OverviewParams) -> "Mapping[str, Query | Choice]":
+    """Ask for all model requests of the window, or their rollups, and for `up`, which every scrape writes."""
     columns = dict.fromkeys((*COLUMNS, *(name for name in params.by if SPANS.column(name) is not None)))
     attributes = tuple(name for name in params.by if SPANS.column(name) is None)
+    raw = SpanQuery(tuple(columns), attributes, where=params.where, requests_only=True)
+    rolled = params.bucket in ("auto", *STEPS) and in_rollups(params.by, params.where)
+    requests = Choice(raw, lambda window: rollups(params, window)) if rolled else raw
+    return {"requests": requests, "up": MetricQuery(("up",))}
+
+
+STEPS = {"5m": 300, "1h": 3600}
+
+
+def rollups(params: OverviewParams, window: Window) -> "Mapping[str, RollupQuery]":
+    """Ask for totals and buckets of requests, and for the histograms of both latencies."""
+    step_s = STEPS.get(params.bucket) or (300 if window.span <= timedelta(days=4) else 3600)
+    latency = RollupQuery("latency", params.by, params.where, None, ("ttft_s", "e2e_s"), (0.5, 0.99))
     return {
-        "requests": SpanQuery(tuple(columns), attributes, where=params.where, requests_only=True),
-        "up": MetricQuery(("up",)),
+        "rolled_requests": RollupQuery("requests", (*params.by, "error_code"), params.where, step_s),
+        "rolled_latency": replace(latency, step_s=step_s),
+        "total_latency": latency,
     }
 
 
@@ -87,10 +102,12 @@ FRAMES = {
 
 def run(inputs: Inputs, params: OverviewParams, window: Window) -> Result:
     """Summarise; status empty where there are neither requests nor targets."""
+    from analytics import overview_rolled as rolled
     from analytics import overview_services as services
     from analytics import overview_targets as targets
 
-    found = services.summarise(inputs["requests"], params, window)
+    raw = inputs.get("requests")
+    found = rolled.summarise(inputs, params, window) if raw is None else services.summarise(raw, params, window)
     scraped = targets.summarise(inputs["up"], window)
     nothing = found.services.height == 0 and scraped.height == 0
     return Result(

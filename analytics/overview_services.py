@@ -21,7 +21,10 @@ _ALL = "_all"  # groups everything where no label does
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Frames of the overview's services; `requests` has the label columns and error flag that findings cite."""
+    """Frames of the overview's services.
+
+    `requests` has the label columns, error flag and code that findings cite, each row for `weight` requests.
+    """
 
     services: pl.DataFrame
     timeline: pl.DataFrame
@@ -36,7 +39,7 @@ def summarise(requests: pl.DataFrame, params: OverviewParams, window: Window) ->
     by = list(params.by)
     failed = (pl.col("status").eq_missing(pl.lit("error"))) | pl.col("error_code").is_not_null()
     flagged = frames.label_columns(requests.drop_nulls("ts").with_columns(failed.alias("failed")), by)
-    flagged = flagged.with_columns(pl.lit("").alias(_ALL))
+    flagged = flagged.with_columns(pl.lit("").alias(_ALL), pl.lit(1).alias("weight"))
     auto = params.bucket == "auto"
     size = buckets.choose(flagged, window, MEDIAN_REQUESTS) if auto else buckets.named(params.bucket, window)
     seconds = window.span.total_seconds()
@@ -45,8 +48,8 @@ def summarise(requests: pl.DataFrame, params: OverviewParams, window: Window) ->
     bucketed = flagged.with_columns(buckets.bucket_index(window, size)).group_by([*group, "bucket"]).agg(*_measures())
     notes = (f"buckets of {format_duration(size)}",) if flagged.height else (f"no model requests in {window}",)
     return Services(
-        services=_shaped(_with_limits(totals).sort(by), by, "services"),
-        timeline=_timeline(bucketed, by, window, size),
+        services=shaped(with_limits(totals).sort(by), by, "services"),
+        timeline=timeline_of(bucketed, by, window, size),
         requests=flagged,
         size=size,
         end=buckets.end_of(window),
@@ -82,14 +85,15 @@ def _sum(name: str) -> pl.Expr:
     return pl.when(value.count() > 0).then(value.sum())
 
 
-def _with_limits(frame: pl.DataFrame) -> pl.DataFrame:
+def with_limits(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the error ratio and its limits to rows with requests and errors."""
     low, high = wilson(frame["errors"].to_numpy(), frame["requests"].to_numpy())
     ratio = pl.when(pl.col("requests") > 0).then(pl.col("errors") / pl.col("requests")).alias("error_ratio")
     limits = [pl.Series("error_ratio_low", low, pl.Float64), pl.Series("error_ratio_high", high, pl.Float64)]
     return frames.finite(frame.with_columns(ratio, *limits))
 
 
-def _timeline(bucketed: pl.DataFrame, by: list[str], window: Window, size: timedelta) -> pl.DataFrame:
+def timeline_of(bucketed: pl.DataFrame, by: list[str], window: Window, size: timedelta) -> pl.DataFrame:
     """Buckets of every group from its first to the latest; one without requests has 0 requests and null latencies."""
     parts = []
     for labels, part in frames.groups(bucketed, by):
@@ -101,10 +105,11 @@ def _timeline(bucketed: pl.DataFrame, by: list[str], window: Window, size: timed
     if not parts:
         return frames.build(by, FRAMES["timeline"], ())
     table = pl.concat(parts).with_columns(pl.col("requests", "errors").fill_null(0))
-    return _shaped(_with_limits(table.with_columns(buckets.bucket_start(window, size))), by, "timeline")
+    return shaped(with_limits(table.with_columns(buckets.bucket_start(window, size))), by, "timeline")
 
 
-def _shaped(frame: pl.DataFrame, by: list[str], name: str) -> pl.DataFrame:
+def shaped(frame: pl.DataFrame, by: list[str], name: str) -> pl.DataFrame:
+    """Select the columns that a frame of the result declares."""
     return frame.select(*by, *(pl.col(c.name).cast(c.kind.polars()) for c in FRAMES[name]))
 
 
@@ -156,7 +161,12 @@ def _finding(
     errors, requests = int(run["errors"].sum()), int(run["requests"].sum())
     same = [pl.col(name) == value for name, value in labels.items()]
     inside = found.requests.filter(pl.col("failed"), pl.col("ts") >= since, pl.col("ts") < until, *same)
-    codes = inside.group_by("error_code").len("n").sort("n", "error_code", descending=[True, False]).head(3)
+    codes = (
+        inside.group_by("error_code")
+        .agg(pl.col("weight").sum().alias("n"))
+        .sort("n", "error_code", descending=[True, False])
+        .head(3)
+    )
     who = ", ".join(value or "(none)" for value in labels.values()) or "all requests"
     first, last = (format_time(at.replace(microsecond=0)) for at in (since, until))
     when = f"since {first}" if lasting else f"from {first} to {last}"

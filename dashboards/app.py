@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import dash
 from dash import ALL, MATCH, Input, Output, State, dcc, html
@@ -12,6 +13,7 @@ from dashboards.source import Source, fetch
 from dashboards.state import State as Shown
 from dashboards.theme import Colours
 from store.errors import UsageError
+from store.zone import DEFAULT
 
 INDEX = """<!DOCTYPE html>
 <html lang="en" data-theme="dark">
@@ -28,8 +30,8 @@ INDEX = """<!DOCTYPE html>
 """The page before any script: the theme is set at once, so that nobody is blinded at night."""
 
 
-def create_app(source: Source, base_path: str = "/") -> dash.Dash:
-    """Build the dashboard over a source; `app.server` is its WSGI application.
+def create_app(source: Source, base_path: str = "/", zone: ZoneInfo = DEFAULT) -> dash.Dash:
+    """Build the dashboard over a source, its times shown in `zone`; `app.server` is its WSGI application.
 
     It answers both with and without `base_path` in front of the path, so that proxies may keep or strip it. Raises
     UsageError for a base path that does not start with a slash.
@@ -53,18 +55,18 @@ def create_app(source: Source, base_path: str = "/") -> dash.Dash:
             html.Div(id="shell", className="shell"),
         ]
     )
-    _callbacks(app, SharedSource(source), base)
+    _callbacks(app, SharedSource(source), base, zone)
     app.server.wsgi_app = _under(base, app.server.wsgi_app)
     return app
 
 
-def _callbacks(app: dash.Dash, source: Source, base: str) -> None:
+def _callbacks(app: dash.Dash, source: Source, base: str, zone: ZoneInfo) -> None:
     colours = Colours()
     url = (Input("url", "pathname"), Input("url", "search"))
 
     @app.callback(Output("shell", "children"), Output("title", "data"), *url)
     def show(pathname: str | None, search: str | None) -> tuple[list[Any], str]:
-        state = Shown.parse(pathname, search, base)
+        state = Shown.parse(pathname, search, base, zone)
         return shell(state), page_title(state)
 
     @app.callback(
@@ -73,7 +75,7 @@ def _callbacks(app: dash.Dash, source: Source, base: str) -> None:
         State({"type": "panel", "name": MATCH, "at": MATCH}, "id"),
     )
     def load(_beat: int | None, place: dict[str, str]) -> list[Any]:
-        part, state = PARTS[place["name"]], Shown.parse(*_split(place["at"]), base)
+        part, state = PARTS[place["name"]], Shown.parse(*_split(place["at"]), base, zone)
         return filled(part, fetch(source, part.needs, state), state, colours)
 
     browser, in_browser = dash.ClientsideFunction, cast("Any", app).clientside_callback

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import log10
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from dashboards.arrays import POINTS, Array, at_ms, broken, gaps, thinned, typed
 from dashboards.theme import FONT, Theme
+from dashboards.ticks import moments, ticks
 from store.window import Window
+from store.zone import DEFAULT
 
 Figure = dict[str, Any]
 
@@ -84,19 +88,32 @@ def axis(theme: Theme, title: str = "", **more: Any) -> Figure:
     return {**style, **named, **more}
 
 
-def time_axis(theme: Theme, window: Window, x: Array, **more: Any) -> Figure:
-    """Return a UTC date axis over the window, or over the data alone where they fill less than a third of it."""
+def time_axis(theme: Theme, window: Window, x: Array, zone: ZoneInfo = DEFAULT, **more: Any) -> Figure:
+    """Return a date axis, labelled on the clock of a zone.
+
+    It spans the window, or the data alone where they fill less than a third of it.
+    """
     start, end = at_ms(window.start), at_ms(window.end)
     covered = (float(x.max() - x.min()) if x.size else 0.0) / (end - start)
     if x.size > 1 and covered < 1 / 3:
         pad = 0.02 * float(x.max() - x.min())
         start, end = float(x.min()) - pad, float(x.max()) + pad
-    return axis(theme, "time (UTC)", type="date", range=[start, end], showspikes=True, spikethickness=1, **more)
+    if zone.key != DEFAULT.key:
+        shown = Window(*(datetime.fromtimestamp(at / 1000, UTC) for at in (start, end)))
+        values, texts = ticks(shown, zone)
+        more |= {"tickmode": "array", "tickvals": values, "ticktext": texts, "hoverformat": "%d %b %H:%M:%S UTC"}
+    title = f"time ({zone.key})"
+    return axis(theme, title, type="date", range=[start, end], showspikes=True, spikethickness=1, **more)
 
 
-def line(x: Array, y: Array, name: str, colour: str, hover: str, **more: Any) -> Figure:
-    """Return a line of at most 2,000 points that stops at gaps; `hover` is the format of y with its unit."""
+def line(x: Array, y: Array, name: str, colour: str, hover: str, zone: ZoneInfo = DEFAULT, **more: Any) -> Figure:
+    """Return a line of at most 2,000 points that stops at gaps; `hover` is the format of y with its unit.
+
+    In a zone other than UTC, which the hover's head is in, each point names its time there.
+    """
     x, y = thinned(*broken(x, y))
+    if zone.key != DEFAULT.key:
+        hover, more["customdata"] = f"{hover} at %{{customdata}}", moments(x.tolist(), zone)
     style = {"color": colour, "width": 1.8, **more.pop("line", {})}
     return {
         "type": "scatter",

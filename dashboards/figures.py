@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from dashboards.drawing import (
     whiskers,
 )
 from dashboards.theme import Theme
+from store.zone import DEFAULT
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +47,14 @@ class Drawn:
     height: int
 
 
-def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Result, what: str, theme: Theme) -> Drawn:
+def p99_timeline(
+    frame: "pl.DataFrame",
+    findings: Sequence[Finding],
+    result: Result,
+    what: str,
+    theme: Theme,
+    zone: ZoneInfo = DEFAULT,
+) -> Drawn:
     """Draw P99 per window of one service with its expected band, points outside it and the episodes found.
 
     `frame` has ts, n, p50, p99, baseline, low and high (s); null is a gap. `what` names the quantity ("P99 TTFT").
@@ -57,22 +66,22 @@ def p99_timeline(frame: "pl.DataFrame", findings: Sequence[Finding], result: Res
     figure: Figure = {
         "data": [
             band(x, low * scale.factor, high * scale.factor, theme),
-            line(x, p50 * scale.factor, "P50", theme.quiet, hover, line={"width": 1.2, "dash": "dot"}),
-            line(x, p99 * scale.factor, "P99", theme.accent, hover),
+            line(x, p50 * scale.factor, "P50", theme.quiet, hover, zone, line={"width": 1.2, "dash": "dot"}),
+            line(x, p99 * scale.factor, "P99", theme.accent, hover, zone),
             _outside(x, p99, low, high, scale, theme),
         ],
         "layout": base_layout(theme, 320, f"p99 {result.window.span}"),
     }
     span = Span.of(np.concatenate((p99, high, low, p50)) * scale.factor)
     layout = figure["layout"]
-    layout["xaxis"] = time_axis(theme, result.window, x)
+    layout["xaxis"] = time_axis(theme, result.window, x, zone)
     layout["yaxis"] = span.axis(theme, f"{what} ({scale.unit})")
     layout["margin"] |= {"r": 88, "t": 24}
-    _mark_episodes(layout, findings, theme)
+    _mark_episodes(layout, findings, theme, zone)
     hatch(figure, x[np.isfinite(p99)], theme)
     labels = (("P99", p99, theme.accent), ("expected", high, theme.accent), ("P50", p50, theme.quiet))
     label_ends(layout, [(name, y * scale.factor, colour) for name, y, colour in labels], span, theme.quiet)
-    return Drawn(_p99_title(p99, findings, what), _p99_subtitle(frame, x, result), figure, 320)
+    return Drawn(_p99_title(p99, findings, what, zone), _p99_subtitle(frame, x, result, zone), figure, 320)
 
 
 def contribution_bars(frame: "pl.DataFrame", fit: str, what: str, theme: Theme) -> Drawn:
@@ -106,14 +115,16 @@ def contribution_bars(frame: "pl.DataFrame", fit: str, what: str, theme: Theme) 
     return Drawn(_share_title(frame, what), fit, {"data": [bars], "layout": layout}, height)
 
 
-def residual_plot(frame: "pl.DataFrame", lag1: float | None, result: Result, theme: Theme) -> Drawn:
+def residual_plot(
+    frame: "pl.DataFrame", lag1: float | None, result: Result, theme: Theme, zone: ZoneInfo = DEFAULT
+) -> Drawn:
     """Draw measured minus fitted P99 per window over time (ts, residual in s), around zero."""
     x, y = epoch_ms(frame["ts"]), floats(frame["residual"])
     scale = Scale.seconds(np.abs(y))
     kept_x, kept_y = thinned(x, y)
     layout = base_layout(theme, 220, f"residuals {result.window.span}")
     layout["margin"]["r"] = 88
-    layout["xaxis"] = time_axis(theme, result.window, x)
+    layout["xaxis"] = time_axis(theme, result.window, x, zone)
     layout["yaxis"] = axis(theme, f"measured - fitted ({scale.unit})") | {
         "zeroline": True,
         "zerolinecolor": theme.quiet,
@@ -134,7 +145,9 @@ def residual_plot(frame: "pl.DataFrame", lag1: float | None, result: Result, the
     return Drawn(title, size, {"data": [dots], "layout": layout}, 220)
 
 
-def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, theme: Theme) -> Drawn:
+def service_timeline(
+    frame: "pl.DataFrame", result: Result, colour: Colour, theme: Theme, zone: ZoneInfo = DEFAULT
+) -> Drawn:
     """Draw requests, errors and P99 TTFT per service as three small panels on one time axis.
 
     `frame` has service, ts, requests, error_ratio, ttft_p99_s per window.
@@ -143,7 +156,7 @@ def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, them
     scale = Scale.seconds(ttft)
     figure: Figure = {"data": [], "layout": base_layout(theme, 420, f"overview {result.window.span}")}
     layout = figure["layout"]
-    layout["xaxis"] = time_axis(theme, result.window, x_all, anchor="y3")
+    layout["xaxis"] = time_axis(theme, result.window, x_all, zone, anchor="y3")
     errors = (100 * frame["error_ratio"]).alias("errors_percent")
     frame = frame.with_columns(errors, (frame["ttft_p99_s"] * scale.factor).alias("ttft")).sort("ts")
     names = frame["service"].unique().drop_nulls().sort().to_list()
@@ -155,7 +168,7 @@ def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, them
         span = Span.of(floats(frame[column]))
         layout[f"yaxis{number}"] = span.axis(theme, title, domain=domain, nticks=4)
         hover = f"%{{y:.4~g}} {unit}"
-        lines = [_service_line(frame, name, column, colour(name), hover, f"y{number}") for name in names]
+        lines = [_service_line(frame, name, column, colour(name), hover, f"y{number}", zone) for name in names]
         figure["data"] += lines
         if len(names) <= DIRECT_LABELS:
             ends = [(name, floats(_of(frame, name)[column]), colour(name)) for name in names]
@@ -163,7 +176,10 @@ def service_timeline(frame: "pl.DataFrame", result: Result, colour: Colour, them
         hatch(figure, np.unique(x_all), theme, f"y{number}")
     layout["margin"]["r"] = 104
     return Drawn(
-        _service_title(frame), f"{_range_text(result, x_all)} · per window of {_step_text(x_all)}", figure, 420
+        _service_title(frame, zone),
+        f"{_range_text(result, x_all, zone)} · per window of {_step_text(x_all)}",
+        figure,
+        420,
     )
 
 
@@ -171,9 +187,11 @@ def _of(frame: "pl.DataFrame", service: str) -> "pl.DataFrame":
     return frame.filter(frame["service"] == service)
 
 
-def _service_line(frame: "pl.DataFrame", service: str, column: str, colour: str, hover: str, place: str) -> Figure:
+def _service_line(
+    frame: "pl.DataFrame", service: str, column: str, colour: str, hover: str, place: str, zone: ZoneInfo
+) -> Figure:
     part = _of(frame, service)
-    return line(epoch_ms(part["ts"]), floats(part[column]), service or words.UNNAMED, colour, hover, yaxis=place)
+    return line(epoch_ms(part["ts"]), floats(part[column]), service or words.UNNAMED, colour, hover, zone, yaxis=place)
 
 
 def _outside(x: Array, y: Array, low: Array, high: Array, scale: Scale, theme: Theme) -> Figure:
@@ -190,7 +208,7 @@ def _outside(x: Array, y: Array, low: Array, high: Array, scale: Scale, theme: T
     }
 
 
-def _mark_episodes(layout: Figure, findings: Sequence[Finding], theme: Theme) -> None:
+def _mark_episodes(layout: Figure, findings: Sequence[Finding], theme: Theme, zone: ZoneInfo) -> None:
     start, end = layout["xaxis"]["range"]
     for finding in findings:
         left = max(at_ms(finding.since), start)
@@ -200,7 +218,7 @@ def _mark_episodes(layout: Figure, findings: Sequence[Finding], theme: Theme) ->
         box = {"type": "rect", "x0": left, "x1": right, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
         layout["shapes"].append(box | {"fillcolor": theme.episode, "line": {"width": 0}})
         layout["annotations"].append(
-            label(left, 1, f"{finding.severity} {words.moment(finding.since, finding.since)}", theme.mark)
+            label(left, 1, f"{finding.severity} {words.moment(finding.since, finding.since, zone)}", theme.mark)
             | {"yref": "paper", "xanchor": "left", "yanchor": "bottom"}
         )
 
@@ -216,39 +234,42 @@ def _share_title(frame: "pl.DataFrame", what: str) -> str:
     return f"{frame['driver'][0]} carries {words.ratio(frame['share'][0])} of what the drivers explain of the {what}"
 
 
-def _p99_title(p99: Array, findings: Sequence[Finding], what: str) -> str:
+def _p99_title(p99: Array, findings: Sequence[Finding], what: str, zone: ZoneInfo) -> str:
     lasting = [f for f in findings if f.until is None] or list(findings)
     if lasting:
         worst = max(lasting, key=lambda f: (f.severity.rank, f.since))
         reached, base = worst.evidence.get("p99"), worst.evidence.get("baseline")
         times = f", {words.number(reached / base)}× its baseline" if reached and base else ""
-        until = "" if worst.until is None else f" to {words.moment(worst.until, worst.since)}"
-        since = f"{'' if until else 'since '}{words.moment(worst.since)}{until} UTC"
+        until = "" if worst.until is None else f" to {words.moment(worst.until, worst.since, zone)}"
+        since = f"{'' if until else 'since '}{words.moment(worst.since, None, zone)}{until} {zone.key}"
         return f"{what} {words.seconds(reached)}{times}, {since}"
     known = p99[np.isfinite(p99)]
     return f"{what} {words.seconds(float(known[-1]))}, inside its band" if known.size else f"No {what} in this window"
 
 
-def _p99_subtitle(frame: "pl.DataFrame", x: Array, result: Result) -> str:
+def _p99_subtitle(frame: "pl.DataFrame", x: Array, result: Result, zone: ZoneInfo) -> str:
     requests = words.plural(int(frame["n"].fill_null(0).sum()), "request")
-    return f"{_range_text(result, x)} · {requests} · raw, one point per {_step_text(x)}{_reduced(x.size)}"
+    return f"{_range_text(result, x, zone)} · {requests} · raw, one point per {_step_text(x)}{_reduced(x.size)}"
 
 
-def _service_title(frame: "pl.DataFrame") -> str:
+def _service_title(frame: "pl.DataFrame", zone: ZoneInfo) -> str:
     known = frame.drop_nulls("ttft_p99_s")
     if known.is_empty():
         return "Requests and errors by service; no TTFT was measured"
     row = known.row(int(known["ttft_p99_s"].arg_max() or 0), named=True)
-    return f"P99 TTFT peaked at {words.seconds(row['ttft_p99_s'])} ({row['service']}, {words.moment(row['ts'])})"
+    at = words.moment(row["ts"], None, zone)
+    return f"P99 TTFT peaked at {words.seconds(row['ttft_p99_s'])} ({row['service']}, {at})"
 
 
-def _range_text(result: Result, x: Array) -> str:
+def _range_text(result: Result, x: Array, zone: ZoneInfo) -> str:
     end = result.window.end
-    text = f"{words.moment(result.window.start)} to {words.moment(end, result.window.start)} UTC"
+    text = (
+        f"{words.moment(result.window.start, None, zone)} to {words.moment(end, result.window.start, zone)} {zone.key}"
+    )
     if x.size < 2 or (x.max() - x.min()) * 3 >= result.window.span.total_seconds() * 1000:
         return text
     first, last = (datetime.fromtimestamp(float(at) / 1000, tz=end.tzinfo) for at in (x.min(), x.max()))
-    return f"{text} · data only {words.moment(first)} to {words.moment(last, first)}"
+    return f"{text} · data only {words.moment(first, None, zone)} to {words.moment(last, first, zone)}"
 
 
 def _step_text(x: Array) -> str:

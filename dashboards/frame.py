@@ -81,7 +81,7 @@ PARTS = {part.name: part for part in (SERVICES, *(part for page in PAGES for par
 def _as_of(result: Result | None, state: State) -> list[Any]:
     if result is None:
         return []
-    end = words.aware(result.window.end)
+    end = words.aware(result.window.end).astimezone(state.zone)
     fixed = state.href(window=str(result.window))
     pin = link(
         [icon("pin"), "Pin"],
@@ -89,7 +89,7 @@ def _as_of(result: Result | None, state: State) -> list[Any]:
         className="button ghost",
         title="Fix the range, so that a shared link shows this very window",
     )
-    seen = html.Span(f"as of {end:%H:%M:%S} UTC", className="as-of quiet", title=str(result.window))
+    seen = html.Span(f"as of {end:%H:%M:%S} {state.zone.key}", className="as-of quiet", title=str(result.window))
     return [seen, pin]
 
 

@@ -1,6 +1,7 @@
 """Body of the Latency page: is the P99 unusual, what drives it, how far to trust that, and which requests they were."""
 
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import orjson
 from dash import html
@@ -55,7 +56,11 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     findings = distinct([f for f in result.findings if (f.labels.get("service") or words.UNNAMED) == focus])
     what = f"P99 {name_of_target(str(result.params.get('target', 'ttft_s')))}"
     tabs = html.Div([_tabs(services, focus, state, colours), _targets(state)], className="choices")
-    return [_sentence(findings, part, result, what, focus), tabs, *_panels(part, findings, result, what, state)]
+    return [
+        _sentence(findings, part, result, what, focus, state.zone),
+        tabs,
+        *_panels(part, findings, result, what, state),
+    ]
 
 
 def _panels(
@@ -65,7 +70,7 @@ def _panels(
     fitted = _at_fitted_quantile(what, part["fit"])
     shown = []
     if not part["windows"].is_empty():
-        shown.append(figure(p99_timeline(part["windows"], findings, result, what, theme), "p99"))
+        shown.append(figure(p99_timeline(part["windows"], findings, result, what, theme, state.zone), "p99"))
     if not part["contributions"].is_empty():
         shown.append(
             figure(contribution_bars(part["contributions"], basis(part["fit"]), fitted, theme), "contributions", 5)
@@ -75,28 +80,30 @@ def _panels(
     shown.append(trust(part, result, state))
     if state.residuals and not part["residuals"].is_empty():
         shown.append(
-            figure(residual_plot(part["residuals"], _value(part["fit"], "residual_lag1"), result, theme), "residuals")
+            figure(
+                residual_plot(part["residuals"], _value(part["fit"], "residual_lag1"), result, theme, state.zone),
+                "residuals",
+            )
         )
     return [*shown, *_tail(part["tail"], what, state)]
 
 
 def _sentence(
-    findings: list[Finding], part: dict[str, "pl.DataFrame"], result: Result, what: str, focus: str
+    findings: list[Finding], part: dict[str, "pl.DataFrame"], result: Result, what: str, focus: str, zone: ZoneInfo
 ) -> html.Div:
     end = result.window.end
     lasting = [finding for finding in findings if finding.until is None]
     if findings:
         first = (lasting or findings)[0]
         lead, reason = said(first)
-        text = lead if lasting else f"Over since {words.moment(first.until, end)} UTC: {lead}"
-        return sentence(first.severity if lasting else None, text, f"{when(first, end)}.", reason)
+        text = lead if lasting else f"Over since {words.moment(first.until, end, zone)} {zone.key}: {lead}"
+        return sentence(first.severity if lasting else None, text, f"{when(first, end, zone)}.", reason)
     if result.status is Status.REFUSED and part["windows"].is_empty():
         return sentence(Severity.INFO, f"{what} of {focus} cannot be judged", "; ".join(result.notes))
     last = part["windows"].drop_nulls("p99")
     value = words.seconds(last["p99"][-1]) if not last.is_empty() else words.MISSING
-    since = (
-        f"No episode outside its band since {words.moment(result.window.start, end)} UTC.{_lead(part['contributions'])}"
-    )
+    start = words.moment(result.window.start, end, zone)
+    since = f"No episode outside its band since {start} {zone.key}.{_lead(part['contributions'])}"
     return sentence(None, f"{what} of {focus} is {value}, as usual", since, _lead(part["contributions"]))
 
 
@@ -166,14 +173,14 @@ def _tail(frame: "pl.DataFrame", what: str, state: State) -> list[html.Section]:
     rows = [
         (
             trace_link(row["trace_id"], state),
-            html.Span(words.instant(row["ts"]), className="at"),
+            html.Span(words.instant(row["ts"], state.zone), className="at"),
             words.seconds(row["value"]),
             words.seconds(row["fitted"]),
             html.Span(_drivers(row["drivers"]), className="drivers"),
         )
         for row in worst.iter_rows(named=True)
     ]
-    heads = ("trace", "start (UTC)", what.removeprefix("P99 "), "fitted", "drivers")
+    heads = ("trace", f"start ({state.zone.key})", what.removeprefix("P99 "), "fitted", "drivers")
     subtitle = f"the slowest {words.plural(worst.height, 'request')}; a trace id opens its spans"
     return [panel("The requests behind the tail", subtitle, table(heads, rows, right=(2, 3)))]
 

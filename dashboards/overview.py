@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from dash import html
 
@@ -56,7 +57,7 @@ def headline(answers: Answers, state: State, _colours: Colours) -> list[Any]:
     rows = [finding_row(finding, pages[id(finding)], state, now) for finding in findings]
     listed = [panel(_list_title(findings), "", html.Ul(rows, className="findings"))] if rows else []
     failed = tuple(failure.what for failure in answers.failures)
-    return [_sentence(findings, results, now, failed), *listed]
+    return [_sentence(findings, results, now, failed, state.zone), *listed]
 
 
 def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
@@ -66,18 +67,18 @@ def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
         return []
     frame, targets = result.frames["services"], result.frames["targets"]
     if result.status is Status.EMPTY or frame.is_empty():
-        return [empty("No requests in this window", FILLS, FILL), *_targets(targets, result)]
+        return [empty("No requests in this window", FILLS, FILL), *_targets(targets, result, state.zone)]
     colours.learn(frame["service"].drop_nulls().to_list())
     tiles = html.Div([_tile(row, state, colours) for row in frame.iter_rows(named=True)], className="tiles span-12")
     theme = named(state.theme)
-    drawn = service_timeline(result.frames["timeline"], result, lambda name: colours.of(name, theme), theme)
+    drawn = service_timeline(result.frames["timeline"], result, lambda name: colours.of(name, theme), theme, state.zone)
     names = frame["service"].drop_nulls().to_list()
     legend = [_keys(names, state, colours)] if len(names) > DIRECT_LABELS else []
     timeline = figure(drawn, "services", 12, *legend)
-    return [tiles, timeline, *notes(result.notes), *_targets(targets, result)]
+    return [tiles, timeline, *notes(result.notes), *_targets(targets, result, state.zone)]
 
 
-def store(answers: Answers, _state: State, _colours: Colours) -> list[Any]:
+def store(answers: Answers, state: State, _colours: Colours) -> list[Any]:
     """Return what is stored, from where and up to when, and what was refused and why."""
     status = answers.status
     if not status:
@@ -93,31 +94,35 @@ def store(answers: Answers, _state: State, _colours: Colours) -> list[Any]:
             item["table"],
             words.count(item["rows"]),
             words.count(item["duplicates"]),
-            _short(item["last_row"]),
+            _short(item["last_row"], state.zone),
         )
         for item in sources
     ]
     why = [(item["source"], item["reason"], words.count(item["rows"])) for item in drops]
     tables = [table(("source", "reason refused", "rows"), why, right=(2,))] if why else []
-    tables += [table(("source", "table", "rows", "duplicates", "last row (UTC)"), rows, right=(2, 3))] if rows else []
+    tables += (
+        [table(("source", "table", "rows", "duplicates", f"last row ({state.zone.key})"), rows, right=(2, 3))]
+        if rows
+        else []
+    )
     return [panel(title, " · ".join(facts), *tables)]
 
 
-def _short(at: str | None) -> str:
-    return words.MISSING if at is None else words.instant(parse_time(at))[:-4]
+def _short(at: str | None, zone: ZoneInfo) -> str:
+    return words.MISSING if at is None else words.instant(parse_time(at), zone)[:-4]
 
 
 def _sentence(
-    findings: list[Finding], results: Mapping[str, Result], now: datetime, failed: tuple[str, ...]
+    findings: list[Finding], results: Mapping[str, Result], now: datetime, failed: tuple[str, ...], zone: ZoneInfo
 ) -> html.Div:
     lasting = [finding for finding in findings if finding.until is None]
-    knows = _knows(results, now)
+    knows = _knows(results, now, zone)
     if lasting:
         more = len(lasting) - 1
         rest = f", and {words.plural(more, 'other finding')}" if more else ""
         first = lasting[0]
         length = words.span(now - words.aware(first.since))
-        since = f"Since {words.moment(first.since, now)} UTC, for {length}{rest}. {knows}"
+        since = f"Since {words.moment(first.since, now, zone)} {zone.key}, for {length}{rest}. {knows}"
         lead, reason = said(first)
         return sentence(first.severity, lead, since, reason)
     if all(result.status is Status.EMPTY for result in results.values()):
@@ -129,14 +134,16 @@ def _sentence(
         return sentence(None, "Nothing is wrong", knows)
     last = max(findings, key=lambda finding: finding.until or finding.since)
     over = f"{words.plural(len(findings), 'episode')} in this window, over by now; the last, until "
-    return sentence(None, "Nothing is wrong now", f"{over}{words.moment(last.until, now)} UTC: {said(last)[0]}.", knows)
+    return sentence(
+        None, "Nothing is wrong now", f"{over}{words.moment(last.until, now, zone)} {zone.key}: {said(last)[0]}.", knows
+    )
 
 
-def _knows(results: Mapping[str, Result], now: datetime) -> str:
+def _knows(results: Mapping[str, Result], now: datetime, zone: ZoneInfo) -> str:
     start = min(result.window.start for result in results.values())
     refused = [result for result in results.values() if result.status is Status.REFUSED]
     caveat = "".join(f" Not judged: {result.analysis} ({'; '.join(result.notes)})." for result in refused)
-    return f"Looked at {words.moment(start)} to {words.moment(now, start)} UTC.{caveat}"
+    return f"Looked at {words.moment(start, None, zone)} to {words.moment(now, start, zone)} {zone.key}.{caveat}"
 
 
 def _list_title(findings: list[Finding]) -> str:
@@ -173,7 +180,7 @@ def _keys(names: list[str], state: State, colours: Colours) -> html.P:
     return html.P(keys, className="legend")
 
 
-def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
+def _targets(frame: "pl.DataFrame", result: Result, zone: ZoneInfo) -> list[Any]:
     if frame.is_empty():
         return []
     down, silent = frame.filter(frame["up"] == 0).height, frame["up"].null_count()
@@ -184,13 +191,13 @@ def _targets(frame: "pl.DataFrame", result: Result) -> list[Any]:
             _state(row["up"]),
             row["job"],
             row["instance"],
-            words.moment(row["since"], result.window.end),
-            words.moment(row["last_ts"], result.window.end),
+            words.moment(row["since"], result.window.end, zone),
+            words.moment(row["last_ts"], result.window.end, zone),
         )
         for row in frame.sort("up", "job", "instance").iter_rows(named=True)
     ]
     listed = table(("state", "job", "instance", "since", "last sample"), rows)
-    return [panel(title, "scraped targets; times in UTC", listed, name="targets")]
+    return [panel(title, f"scraped targets; times in {zone.key}", listed, name="targets")]
 
 
 def _state(up: float | None) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from dash import dcc, html
 
@@ -13,6 +14,7 @@ from dashboards.source import Failure
 from dashboards.state import State
 from dashboards.theme import WORDS
 from store.window import format_time
+from store.zone import DEFAULT, local_text
 
 Cell = Any
 """Text or a component."""
@@ -70,12 +72,12 @@ def trace_link(trace_id: str, state: State) -> dcc.Link:
     return link(trace_id[:8], state.href(f"/trace/{trace_id}"), className="trace", title=f"trace {trace_id}")
 
 
-def when(finding: Finding, now: datetime) -> str:
+def when(finding: Finding, now: datetime, zone: ZoneInfo = DEFAULT) -> str:
     """Say since when a finding holds and for how long."""
-    start = words.moment(finding.since, now)
+    start = words.moment(finding.since, now, zone)
     if finding.until is None:
-        return f"Since {start} UTC, for {words.span(now - words.aware(finding.since))}, still on"
-    return f"{start} to {words.moment(finding.until, finding.since)} UTC, over"
+        return f"Since {start} {zone.key}, for {words.span(now - words.aware(finding.since))}, still on"
+    return f"{start} to {words.moment(finding.until, finding.since, zone)} {zone.key}, over"
 
 
 def finding_row(finding: Finding, page: str, state: State, now: datetime) -> html.Li:
@@ -84,9 +86,11 @@ def finding_row(finding: Finding, page: str, state: State, now: datetime) -> htm
     go = html.A if href.startswith("#") else link
     traces = [trace_link(str(item), state) for item in finding.evidence.get("trace_ids", ())[:3]]
     examples = [html.Span(["example traces ", *_joined(traces)], className="examples")] if traces else []
-    lead, more = said(finding)
+    lead, more = (local_text(part, state.zone) for part in said(finding))
     detail = [html.Div(more)] if more else []
-    text = html.Div([go(lead, href=href, className="summary"), *detail, html.Div([when(finding, now), *examples])])
+    text = html.Div(
+        [go(lead, href=href, className="summary"), *detail, html.Div([when(finding, now, state.zone), *examples])]
+    )
     proof = go(["Evidence", icon("chevron")], href=href, className="evidence")
     look = "finding" if finding.until is None else "finding over"
     return html.Li([severity_mark(finding.severity), text, proof], className=look)

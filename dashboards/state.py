@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
+from zoneinfo import ZoneInfo
+
+from store.zone import DEFAULT
 
 THEMES = ("dark", "light")
 
@@ -13,7 +16,8 @@ class State:
     """Page, time range, filters and theme. `base` is the path the app is served under, with both slashes.
 
     `window` is a text as in store.window.Window.parse, None for the analysis' own; `focus` is the service in view,
-    `target` the latency to explain (a span column), None for the analysis' own.
+    `target` the latency to explain (a span column), None for the analysis' own. Times are shown in `zone`, which is no
+    part of the URL; those of the URL are UTC.
     """
 
     base: str = "/"
@@ -25,9 +29,10 @@ class State:
     theme: str = THEMES[0]
     live: bool = True
     residuals: bool = False
+    zone: ZoneInfo = DEFAULT
 
     @classmethod
-    def parse(cls, pathname: str | None, search: str | None, base: str = "/") -> "State":
+    def parse(cls, pathname: str | None, search: str | None, base: str = "/", zone: ZoneInfo = DEFAULT) -> "State":
         """Read a URL's path and query; what is unknown or malformed falls back to the default."""
         path = pathname or "/"
         path = "/" + path.removeprefix(base) if path.startswith(base) else path
@@ -43,6 +48,7 @@ class State:
             theme=given["theme"] if given.get("theme") in THEMES else THEMES[0],
             live=given.get("live") != "off",
             residuals=given.get("show") == "residuals",
+            zone=zone,
         )
 
     @property

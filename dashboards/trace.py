@@ -1,6 +1,7 @@
 """Body of the Trace page: one request as a waterfall, every span with its attributes a click away."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import orjson
 from dash import html
@@ -43,8 +44,8 @@ def body(answers: Answers, state: State, colours: Colours) -> list[Any]:
     colours.learn(line.span["service"] or words.MISSING for line in lines)
     head = html.Div([html.Span("span"), _ruler(total), html.Span("time", className="number")], className="span head")
     bars = [_line(line, total, state, colours, alone=len(lines) == 1) for line in lines]
-    start = words.instant(lines[0].span["ts"])
-    subtitle = f"trace {trace_id} · {words.plural(len(lines), 'span')} · starts {start} UTC · critical path in bold"
+    start = f"starts {words.instant(lines[0].span['ts'], state.zone)} {state.zone.key}"
+    subtitle = f"trace {trace_id} · {words.plural(len(lines), 'span')} · {start} · critical path in bold"
     title = "Where the time went, span by span"
     return [
         _sentence(lines, total),
@@ -86,7 +87,7 @@ def _line(line: Row, total: float, state: State, colours: Colours, *, alone: boo
     length = "open" if line.end_s is None else words.seconds(line.end_s - line.start_s)
     summary = [label, html.Div(_bar(line, total, colour), className="lane"), html.Span(length, className="number")]
     kind = "span critical" if line.critical else "span"
-    return html.Details([html.Summary(summary, className=kind), _attributes(span)], open=alone)
+    return html.Details([html.Summary(summary, className=kind), _attributes(span, state.zone)], open=alone)
 
 
 def _bar(line: Row, total: float, colour: str) -> list[html.Div]:
@@ -123,7 +124,7 @@ def _legend(lines: list[Row]) -> html.P:
     return html.P(keys, className="legend")
 
 
-def _attributes(span: dict[str, Any]) -> html.Div:
+def _attributes(span: dict[str, Any], zone: ZoneInfo) -> html.Div:
     """Every field that has a value, with its unit; the rest of the attributes as they came."""
     units = {column.name: column.unit for column in SPANS.columns}
     known = [(k, _value(v, units.get(k, ""))) for k, v in span.items() if v is not None and k not in FIRST]
@@ -131,7 +132,7 @@ def _attributes(span: dict[str, Any]) -> html.Div:
     ids = [
         ("span_id", span["span_id"]),
         ("parent_span_id", span["parent_span_id"] or "none"),
-        ("start (UTC)", words.instant(span["ts"])),
+        (f"start ({zone.key})", words.instant(span["ts"], zone)),
     ]
     events = [
         (f"event {item.get('name', '')}", _plain(item.get("attributes", {}))) for item in _list(span.get("events"))

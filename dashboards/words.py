@@ -1,7 +1,10 @@
-"""Numbers, times and lengths of time as people read them: unit beside the number, no raw float tails, UTC."""
+"""Numbers, times and lengths of time as people read them: unit beside the number, no raw tails, times in a zone."""
 
 from datetime import UTC, datetime, timedelta
 from math import floor, log10
+from zoneinfo import ZoneInfo
+
+from store.zone import DEFAULT
 
 MISSING = "–"
 """What stands where there is no value; never a zero."""
@@ -72,18 +75,21 @@ def span(length: timedelta) -> str:
     return " ".join(parts) or "0 s"
 
 
-def moment(at: datetime | None, beside: datetime | None = None) -> str:
-    """Write a time of day in UTC, with its date unless that is the date of `beside`; a naive time is UTC."""
+def moment(at: datetime | None, beside: datetime | None = None, zone: ZoneInfo = DEFAULT) -> str:
+    """Write a time of day in a zone, with its date unless that is the date of `beside`; a naive time is UTC."""
     if at is None:
         return MISSING
-    at = aware(at)
-    same_day = beside is not None and aware(beside).date() == at.date()
+    at = aware(at).astimezone(zone)
+    same_day = beside is not None and aware(beside).astimezone(zone).date() == at.date()
     return f"{at:%H:%M}" if same_day else f"{at.day} {at:%b %H:%M}"
 
 
-def instant(at: datetime | None) -> str:
-    """Write a time exactly, to the millisecond, in UTC."""
-    return MISSING if at is None else f"{aware(at):%Y-%m-%d %H:%M:%S}.{aware(at).microsecond // 1000:03d}"
+def instant(at: datetime | None, zone: ZoneInfo = DEFAULT) -> str:
+    """Write a time exactly, to the millisecond, in a zone."""
+    if at is None:
+        return MISSING
+    local = aware(at).astimezone(zone)
+    return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03d}"
 
 
 def aware(at: datetime) -> datetime:

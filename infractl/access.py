@@ -11,14 +11,17 @@ import orjson
 
 from collector.prometheus.masking import shown
 from infractl import wire
+from infractl.storage import configured_store
 from store.batch import Batch, Receipt
 from store.errors import ExitCode, InfractlError, SourceError, StoreError, StoreLockedError, UsageError
+from store.settings import StoreSettings
 from store.window import format_time, parse_duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from analytics.result import Result
+    from collector.prices.override import Entry
     from store.database import Database
 
 SERVER_FILE = "server.json"
@@ -37,8 +40,8 @@ class Access(Protocol):
         """Run one analysis; `window` as in Window.parse, None for the newest data."""
         ...
 
-    def sql(self, text: str, limit: int | None) -> "pa.Table":
-        """Run one SELECT."""
+    def sql(self, text: str, limit: int | None, all_rows: bool = False) -> "pa.Table":
+        """Run one SELECT under the limits of a person's query; `all_rows` is not cut."""
         ...
 
     def status(self) -> dict[str, Any]:
@@ -49,6 +52,10 @@ class Access(Protocol):
         """Look for what is missing, stale, renamed or mistyped (see infractl.doctor)."""
         ...
 
+    def maintain(self, tasks: Sequence[str], verify: bool, backup: Path | None) -> dict[str, Any]:
+        """Do tasks of the store (store.upkeep.TASKS), check everything, write a backup; `lines` and `flaws` tell."""
+        ...
+
     def close(self) -> None:
         """Release the file or connection."""
         ...
@@ -57,8 +64,9 @@ class Access(Protocol):
 class LocalAccess:
     """The store of a directory that nobody else has open."""
 
-    def __init__(self, database: "Database") -> None:
+    def __init__(self, database: "Database", prices: "Sequence[Entry]" = ()) -> None:
         self.database = database
+        self.prices = prices
 
     def append(self, batches: Sequence[Batch]) -> list[Receipt]:
         """Store the batches in one transaction."""
@@ -70,19 +78,22 @@ class LocalAccess:
 
         return run_named(self.database, name, params, window)
 
-    def sql(self, text: str, limit: int | None) -> "pa.Table":
+    def sql(self, text: str, limit: int | None, all_rows: bool = False) -> "pa.Table":
         """Run one SELECT here."""
-        return self.database.sql(text, limit)
+        limits = self.database.query_limits
+        return self.database.sql(text, limit, None if all_rows else limits)
 
     def status(self) -> dict[str, Any]:
         """Describe the store; no server, so no targets."""
         from infractl.fleet import fleet
+        from infractl.pricing import recent_models
         from infractl.status import store_status
 
         now = self.database.newest() or datetime.now(UTC)
         return (
             store_status(self.database)
             | fleet(self.database, now)
+            | {"prices": recent_models(self.database, now, self.prices)}
             | {"at": format_time(now), "lock": {"pid": os.getpid(), "server": None}}
         )
 
@@ -92,7 +103,13 @@ class LocalAccess:
         from infractl.doctor.report import report
 
         now = self.database.newest() or datetime.now(UTC)
-        return report(gather(self.database, now, parse_duration(since), limits_s=limits_s))
+        return report(gather(self.database, now, parse_duration(since), self.prices, limits_s=limits_s))
+
+    def maintain(self, tasks: Sequence[str], verify: bool, backup: Path | None) -> dict[str, Any]:
+        """Do it here."""
+        from infractl.maintenance import maintain
+
+        return maintain(self.database, tasks, verify, backup)
 
     def close(self) -> None:
         """Release the file."""
@@ -121,11 +138,12 @@ class RemoteAccess:
         query = {"params": orjson.dumps(params).decode()} | ({"window": window} if window else {})
         return from_json(self._ask("GET", f"/api/v1/analyses/{name}", params=query), load(name).frames)
 
-    def sql(self, text: str, limit: int | None) -> "pa.Table":
+    def sql(self, text: str, limit: int | None, all_rows: bool = False) -> "pa.Table":
         """Have the server run one SELECT; rows come as an Arrow stream."""
         import pyarrow as pa
 
-        answer = self._ask("POST", "/api/v1/sql", content=orjson.dumps({"sql": text, "limit": limit}))
+        asked = {"sql": text, "limit": limit, "all_rows": all_rows}
+        answer = self._ask("POST", "/api/v1/sql", content=orjson.dumps(asked))
         return pa.ipc.open_stream(answer).read_all()
 
     def status(self) -> dict[str, Any]:
@@ -137,6 +155,12 @@ class RemoteAccess:
         """Have the server look; it knows its targets too."""
         query: list[tuple[str, str]] = [("since", since), *(("limit", f"{n}={s!r}") for n, s in limits_s.items())]
         found: dict[str, Any] = orjson.loads(self._ask("GET", "/api/v1/doctor", params=query))
+        return found
+
+    def maintain(self, tasks: Sequence[str], verify: bool, backup: Path | None) -> dict[str, Any]:
+        """Have the server do it; a backup is written on its machine."""
+        asked = {"tasks": list(tasks), "verify": verify, "backup": str(backup.resolve()) if backup else None}
+        found: dict[str, Any] = orjson.loads(self._ask("POST", "/api/v1/maintain", content=orjson.dumps(asked)))
         return found
 
     def answers(self) -> None:
@@ -160,8 +184,17 @@ class RemoteAccess:
         raise _refused(shown(self.url), answer.status_code, answer.content)
 
 
-def open_access(directory: Path, server: str | None = None, create: bool = False) -> Access:
+def open_access(
+    directory: Path,
+    server: str | None = None,
+    create: bool = False,
+    prices: "Sequence[Entry]" = (),
+    settings: StoreSettings | None = None,
+) -> Access:
     """Open the store of a directory, or the server that owns it, or the server named.
+
+    `prices` are a person's own, `settings` those of the store (None: those of the running command's configuration); a
+    server has those of its own configuration.
 
     Raises StoreError when there is no store and none shall be created, StoreLockedError naming the owner when that is
     no server that answers and does not let go within PATIENCE_S.
@@ -176,9 +209,10 @@ def open_access(directory: Path, server: str | None = None, create: bool = False
         )
 
     patience = time.monotonic() + PATIENCE_S
+    settings = settings or configured_store()
     while True:
         try:
-            return LocalAccess(Database(directory))
+            return LocalAccess(Database(directory, settings), prices)
         except StoreLockedError:
             remote = _owner(directory)
             if remote is not None:

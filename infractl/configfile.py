@@ -40,6 +40,13 @@ class Collector(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     root: str = "/"
 
 
+class Prices(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A person's own prices: a file (relative to the configuration's folder) and entries, which go first."""
+
+    file: str | None = None
+    entries: list[Any] = []
+
+
 class AnalysisSchedule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """How often `serve` runs an analysis, over how long, with which parameters."""
 

@@ -56,6 +56,7 @@ class Exposition:
         self._counters: dict[OwnMetric, Counter[Labels]] = {m: Counter() for m in own.METRICS if m.kind == "counter"}
         self._queue: tuple[Callable[[], int], int] | None = None
         self._received: Callable[[], Mapping[tuple[str, str, str], int]] = dict
+        self._store: Callable[[], Mapping[OwnMetric, Values]] = dict
         self._lock = Lock()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Collector(self))
@@ -110,6 +111,10 @@ class Exposition:
         """Ask `requests` at each scrape for the requests received so far, by (protocol, signal, outcome)."""
         self._received = requests
 
+    def watch_store(self, gauges: Callable[[], Mapping[OwnMetric, Values]]) -> None:
+        """Ask `gauges` at each scrape about the store: sizes, free space, its own work."""
+        self._store = gauges
+
     def render(self) -> bytes:
         """Return the page in Prometheus' text format 0.0.4 (CONTENT_TYPE)."""
         return generate_latest(self._registry)
@@ -129,7 +134,7 @@ class Exposition:
         counters[own.RECEIVED] = {(*labels,): n for labels, n in self._received().items()}
         for signal in signals:
             yield _signal_family(signal, [p.signals.get(signal.name, {}) for p in published])
-        queue = _queue_gauges(self._queue)
+        queue = {**_queue_gauges(self._queue), **self._store()}
         for metric, counts in counters.items():
             yield _own_family(metric, [counts])
         for metric in own.METRICS:

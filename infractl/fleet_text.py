@@ -137,6 +137,14 @@ KV_EVENTS: Columns = {
     "replay": _plain("replay"),
     "remark": _plain("error"),
 }
+PRICES: Columns = {
+    "model": _plain("model"),
+    "provider": _plain("provider"),
+    "requests": _plain("requests"),
+    "tokens": _plain("tokens"),
+    "price from": _plain("source"),
+    "list": _plain("price"),
+}
 FLEET: Mapping[str, Columns] = {
     "devices": DEVICES,
     "engines": ENGINES,
@@ -144,6 +152,7 @@ FLEET: Mapping[str, Columns] = {
     "targets": TARGETS,
     "probes": PROBES,
     "kv_events": KV_EVENTS,
+    "prices": PRICES,
 }
 """Parts of a status that are shown as tables, in this order."""
 

@@ -1,8 +1,9 @@
 """Options shared by commands, and how the configuration file becomes their defaults."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,12 +18,19 @@ from infractl.configfile import (
     load,
     nearest_key,
 )
-from store.errors import ConfigError
+from store.errors import ConfigError, UsageError
+from store.zone import DEFAULT, zone
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 GLOBAL_KEYS = ("data", "server")
-SECTIONS = ("global", "scrape_configs", "collectors", "kv_events", "probes", "content", "telemetry", "analyses")
+SECTIONS = (
+    "global", "scrape_configs", "collectors", "kv_events", "probes", "prices", "content", "telemetry", "analyses",
+    "store",
+)  # fmt: skip
 ELSEWHERE = {
     "rule_files": "infractl rules build writes rules for your Prometheus, which is where they are named",
     "scrape_config_files": "move their jobs to scrape_configs",
@@ -35,6 +43,7 @@ ELSEWHERE = {
     "runtime": "it is about Go",
 }
 """Sections of a Prometheus file that infractl does not read, and where in infractl what they are about is."""
+ZONE_VARIABLE = "INFRACTL_TIME_ZONE"
 DEFAULT_DATA = Path("infractl-data")
 
 
@@ -75,6 +84,34 @@ def server_option(command: F) -> F:
 def store_options(command: F) -> F:
     """Add --config, --data and --server."""
     return config_option(data_option(server_option(command)))
+
+
+def zone_option(command: F) -> F:
+    """Add --time-zone ZONE, the report zone: of printed times, of days, and of times given without an offset."""
+    return click.option(
+        "--time-zone",
+        metavar="ZONE",
+        default=DEFAULT.key,
+        envvar=ZONE_VARIABLE,
+        show_default=True,
+        callback=lambda _context, _option, name: zone(name),
+        help="Report zone: of printed times, of days, and of times given without an offset.",
+    )(command)
+
+
+def report_zone() -> "ZoneInfo":
+    """Return the report zone of a command that has no --time-zone of that meaning."""
+    given = current_config().values.get("global") or {}
+    return zone(os.environ.get(ZONE_VARIABLE) or given.get("time_zone") or DEFAULT.key)
+
+
+def check_zone(config: ConfigFile) -> None:
+    """Refuse a global.time_zone that is none, naming file, line and the nearest."""
+    given = config.values.get("global") or {}
+    try:
+        zone(str(given.get("time_zone", DEFAULT.key)))
+    except UsageError as error:
+        raise ConfigError(f"{config.where('global', 'time_zone')}: global.time_zone: {error}", error.hint) from error
 
 
 def current_config() -> ConfigFile:
@@ -166,14 +203,22 @@ def _apply(ctx: click.Context, option: click.Parameter, value: Path | None) -> P
             return None
         config = load(path)
         check_top_level(config)
+        check_zone(config)
         ctx.meta["infractl.config"] = config
     chain = _chain(ctx)[1:]
     if chain and chain[0].info_name in COMMANDS:
         merged = command_defaults(config, chain[0].command, (chain[0].info_name,))
         for inner in chain[1:]:
             merged = {**merged, **(merged.get(inner.info_name or "") or {})}
-        ctx.default_map = merged
+        ctx.default_map = {**_reported(config, ctx.command), **merged}
     return config.path
+
+
+def _reported(config: ConfigFile, command: click.Command) -> dict[str, Any]:
+    """Return global.time_zone as the default of a command's report zone; another --time-zone is not meant."""
+    given = config.values.get("global") or {}
+    reports = any(option.envvar == ZONE_VARIABLE for option in command.params)
+    return {"time_zone": given["time_zone"]} if reports and "time_zone" in given else {}
 
 
 def _chain(ctx: click.Context) -> list[click.Context]:

@@ -42,16 +42,27 @@ RECEIVED = OwnMetric(
 )
 QUEUE = OwnMetric("infractl_queue_rows", "gauge", "Rows waiting to be committed")
 QUEUE_LIMIT = OwnMetric("infractl_queue_limit_rows", "gauge", "Rows the queue holds before senders are told to wait")
+STORE_BYTES = OwnMetric("infractl_store_bytes", "gauge", "Bytes stored: database, sealed, journal", ("part",))
+STORE_FREE = OwnMetric("infractl_store_free_bytes", "gauge", "Bytes that are free on the disk of the data directory")
+STORE_MIN_FREE = OwnMetric("infractl_store_min_free_bytes", "gauge", "Senders are refused while less is free")
+UPKEEP_SUCCESS = OwnMetric(
+    "infractl_upkeep_last_success_timestamp_seconds", "gauge", "Last time the store's own task ended well", ("task",)
+)
+UPKEEP_SECONDS = OwnMetric("infractl_upkeep_duration_seconds", "gauge", "How long a task's last run took", ("task",))
 BUILD = OwnMetric("infractl_build_info", "gauge", "Always 1; the version is in the labels", ("version", "python"))
 
 METRICS = (
     LAST_SUCCESS, DURATION, INPUT_ROWS, FAILURES, FINDINGS, REFUSED, INGESTED, DROPPED, RECEIVED, QUEUE, QUEUE_LIMIT,
-    BUILD,
+    STORE_BYTES, STORE_FREE, STORE_MIN_FREE, UPKEEP_SUCCESS, UPKEEP_SECONDS, BUILD,
 )  # fmt: skip
 
 DEAD_MANS_SWITCH = "InfractlDeadMansSwitch"
 QUEUE_FULL_RATIO = 0.9
 """Room for one more batch is gone soon after this; a queue drained in time stays near zero."""
+DISK_LOW = 2.0
+"""Twice what must stay free: time to act before senders are refused."""
+UPKEEP_AGE = timedelta(hours=3)
+"""The rarest task comes once an hour."""
 MINUTE = timedelta(minutes=1)
 KEPT_AS_NULL = ("blank_value", "out_of_range", "not_a_number")
 """Reasons for which a sample is stored as "not available": a GPU without a sensor says so at every scrape."""
@@ -67,6 +78,8 @@ def own_alerts(analyses: Iterable[str], options: RuleOptions) -> list[Alert]:
         *(_stale(name, options) for name in analyses),
         _dropping(),
         _queue_full(),
+        _disk_almost_full(),
+        _upkeep_stale(),
     ]
 
 
@@ -144,4 +157,31 @@ def _queue_full() -> Alert:
         summary="The write queue is {value:.0%} full",
         description="The store commits more slowly than rows arrive; senders are told to wait, and may give up.",
         runbook="infractl-queue-full",
+    )
+
+
+def _disk_almost_full() -> Alert:
+    return Alert(
+        name="InfractlDiskAlmostFull",
+        expr=f"{STORE_FREE.name} / {STORE_MIN_FREE.name} < {DISK_LOW!r}",
+        severity="critical",
+        hold=2 * MINUTE,
+        keep_firing=5 * MINUTE,
+        summary="The disk of infractl's store is almost full",
+        description="Below store.min_free senders are refused until there is space again; nothing stored is lost.",
+        runbook="infractl-disk-almost-full",
+    )
+
+
+def _upkeep_stale() -> Alert:
+    return Alert(
+        name="InfractlUpkeepStale",
+        expr=f"time() - {UPKEEP_SUCCESS.name} > {UPKEEP_AGE.total_seconds()!r}",
+        kept=label_names(["task"]),
+        severity="warning",
+        hold=5 * MINUTE,
+        keep_firing=5 * MINUTE,
+        summary="The store's task {task} has not ended well for three hours",
+        description="Hours are not sealed, or nothing is dropped that is over its time: the disk fills.",
+        runbook="infractl-upkeep-stale",
     )

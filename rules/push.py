@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from analytics.analysis import Analysis
 from analytics.result import Finding, Result
@@ -10,6 +11,7 @@ from rules.alert import RuleOptions
 from rules.naming import alert_labels
 from rules.own import own_alerts
 from store.window import format_time
+from store.zone import DEFAULT, local_text
 
 PATH = "/api/v2/alerts"
 VALID_FOR = timedelta(minutes=15)
@@ -23,9 +25,15 @@ def alerts(
     options: RuleOptions,
     now: datetime,
     valid_for: timedelta = VALID_FOR,
+    zone: ZoneInfo = DEFAULT,
 ) -> list[AlertPost]:
-    """Return one alert per finding, an ended one with its end, and the dead man's switch."""
-    found = [_alert(analysis, finding, options, now + valid_for) for analysis, r in results for finding in r.findings]
+    """Return one alert per finding, an ended one with its end, and the dead man's switch.
+
+    Times within a summary are written in `zone`; startsAt and endsAt are UTC.
+    """
+    found = [
+        _alert(analysis, finding, options, now + valid_for, zone) for analysis, r in results for finding in r.findings
+    ]
     switch = own_alerts((), options)[0]
     labels = {"alertname": switch.name, **switch.rule_labels(options)}
     notes = {"summary": switch.summary, "runbook_url": options.runbook(switch.runbook)}
@@ -47,7 +55,9 @@ def deliver(
     return deliver(posts[:middle], send) + deliver(posts[middle:], send)
 
 
-def _alert(analysis: Analysis[Any], finding: Finding, options: RuleOptions, valid_until: datetime) -> AlertPost:
+def _alert(
+    analysis: Analysis[Any], finding: Finding, options: RuleOptions, valid_until: datetime, zone: ZoneInfo
+) -> AlertPost:
     runbooks = {trigger.name: trigger.runbook for trigger in analysis.triggers}
     labels = {
         **alert_labels({**finding.labels, **options.labels}),
@@ -55,7 +65,10 @@ def _alert(analysis: Analysis[Any], finding: Finding, options: RuleOptions, vali
         "severity": str(finding.severity),
         "analysis": analysis.name,
     }
-    notes = {"summary": finding.summary, "description": f"Ask why with: infractl analyze {analysis.name}"}
+    notes = {
+        "summary": local_text(finding.summary, zone),
+        "description": f"Ask why with: infractl analyze {analysis.name}",
+    }
     if finding.trigger in runbooks:
         notes["runbook_url"] = options.runbook(runbooks[finding.trigger])
     return _post(labels, notes, finding.since, finding.until or valid_until)

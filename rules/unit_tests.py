@@ -11,7 +11,18 @@ from analytics.result import Trigger
 from rules.alert import Alert, RuleOptions
 from rules.build import trigger_alert
 from rules.naming import metric_name
-from rules.own import DROPPED, LAST_SUCCESS, QUEUE, QUEUE_LIMIT, RECENT, own_alerts
+from rules.own import (
+    DROPPED,
+    LAST_SUCCESS,
+    QUEUE,
+    QUEUE_LIMIT,
+    RECENT,
+    STORE_FREE,
+    STORE_MIN_FREE,
+    UPKEEP_AGE,
+    UPKEEP_SUCCESS,
+    own_alerts,
+)
 from rules.template import expand
 from store.window import format_duration
 
@@ -77,12 +88,15 @@ def _fires_and_resolves(
 
 def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[str, Any]]:
     alerts = {alert.name: alert for alert in own_alerts(analyses[:1], options)}
-    late = _steps(max(options.stale_after, RECENT) + max(alert.times(options)[0] for alert in alerts.values())) + 2
+    late = (
+        _steps(max(options.stale_after, RECENT, UPKEEP_AGE) + max(alert.times(options)[0] for alert in alerts.values()))
+        + 2
+    )
     up, ones, zeros = f'up{{job="{options.job}"}}', f"1+0x{late}", f"0+0x{late}"
     last = [_series(LAST_SUCCESS.name, {"analysis": name}) for name in analyses]
     stale = [Expected({"analysis": name}) for name in analyses]
     job, lost = Expected({"job": options.job}), {"source": "otlp", "reason": "open_end"}
-    dropped = _series(DROPPED.name, lost)
+    dropped, sealed = _series(DROPPED.name, lost), _series(UPKEEP_SUCCESS.name, {"task": "seal"})
     cases: tuple[tuple[str, str, Series, Sequence[Expected]], ...] = (
         ("InfractlDeadMansSwitch", "fires always", {}, [Expected()]),
         ("InfractlDown", "fires while scrapes fail", {up: zeros}, [job]),
@@ -100,6 +114,10 @@ def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[s
         ("InfractlIngestDropping", "is quiet while none is", {dropped: f"7+0x{late}"}, ()),
         ("InfractlQueueFull", "fires near the limit", _queue(95, late), [Expected(value=0.95)]),
         ("InfractlQueueFull", "is quiet at its bound", _queue(90, late), ()),
+        ("InfractlDiskAlmostFull", "fires while little is free", _free(199, late), [Expected(value=1.99)]),
+        ("InfractlDiskAlmostFull", "is quiet at its bound", _free(200, late), ()),
+        ("InfractlUpkeepStale", "fires on age", {sealed: zeros}, [Expected({"task": "seal"})]),
+        ("InfractlUpkeepStale", "is quiet while fresh", {sealed: f"0+{STEP_S}x{late}"}, ()),
     )
     for name, case, series, expected in cases:
         yield _test(f"{name} {case}", series, alerts[name], options, {late: expected})
@@ -107,6 +125,10 @@ def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[s
 
 def _queue(rows: int, steps: int) -> Series:
     return {QUEUE.name: f"{rows}+0x{steps}", QUEUE_LIMIT.name: f"100+0x{steps}"}
+
+
+def _free(bytes_free: int, steps: int) -> Series:
+    return {STORE_FREE.name: f"{bytes_free}+0x{steps}", STORE_MIN_FREE.name: f"100+0x{steps}"}
 
 
 def _test(

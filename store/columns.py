@@ -15,7 +15,7 @@ class Kind(StrEnum):
     """Type of a column.
 
     `JSON` is a JSON object kept as text: unlike MAP or VARIANT it reads the same in DuckDB, Spark and polars. `INTS`
-    and `IDS` are lists.
+    and `IDS` are lists. `MONEY` is an exact decimal with 18 places (see store.money).
     """
 
     TEXT = "text"
@@ -27,6 +27,7 @@ class Kind(StrEnum):
     JSON = "json"
     INTS = "ints"
     IDS = "ids"
+    MONEY = "money"
 
     @property
     def sql(self) -> str:
@@ -47,6 +48,7 @@ class Kind(StrEnum):
             Kind.TIME: pl.Datetime("us"),
             Kind.INTS: pl.List(pl.Int64),
             Kind.IDS: pl.List(pl.UInt64),
+            Kind.MONEY: pl.Decimal(38, 18),
         }
         return types[self]
 
@@ -61,6 +63,7 @@ _SQL = {
     Kind.JSON: "VARCHAR",
     Kind.INTS: "BIGINT[]",
     Kind.IDS: "UBIGINT[]",
+    Kind.MONEY: "DECIMAL(38,18)",
 }
 
 
@@ -79,7 +82,8 @@ class Table:
     """A stored table.
 
     `key` makes ingest idempotent; `time` bounds the search for an earlier copy of a row. A row that is there already is
-    left as it is but for the columns in `refreshed`, which take a newer value that is not null.
+    left as it is but for the columns in `refreshed`, which take a newer value that is not null. Rows of a `sealed`
+    table move from the database into Parquet files, hour by hour.
     """
 
     name: str
@@ -88,6 +92,7 @@ class Table:
     key: tuple[str, ...]
     time: str | None = None
     refreshed: tuple[str, ...] = ()
+    sealed: bool = False
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -103,10 +108,15 @@ class Table:
         return tuple(self._by_name)
 
     @property
+    def stored(self) -> str:
+        """Name in the database; of a sealed table, whose own name is a view, that of its hot rows."""
+        return f"hot_{self.name}" if self.sealed else self.name
+
+    @property
     def ddl(self) -> str:
         """CREATE TABLE statement. No PRIMARY KEY: it costs as much as the anti-join and 4x the file."""
         fields = ", ".join(f'"{c.name}" {c.kind.sql}' for c in self.columns)
-        return f'CREATE TABLE IF NOT EXISTS "{self.name}" ({fields})'
+        return f'CREATE TABLE IF NOT EXISTS "{self.stored}" ({fields})'
 
     def schema(self) -> "pl.Schema":
         """Return the polars schema of a conforming frame."""
@@ -125,11 +135,22 @@ class Table:
         if extra:
             raise StoreError(f"table {self.name} has no column {extra[0]!r}", f"columns: {', '.join(self.names)}")
         given = frame.schema  # polars builds it anew at every access
-        exprs = [
-            (pl.col(n).cast(t) if given[n] != t else pl.col(n)) if n in given else pl.lit(None, t).alias(n)
-            for n, t in self.schema().items()
-        ]
+        exprs = [_cast(n, given[n], t) if n in given else pl.lit(None, t).alias(n) for n, t in self.schema().items()]
         try:
             return frame.select(exprs)
         except pl.exceptions.PolarsError as error:
             raise StoreError(f"a row does not fit table {self.name}: {error}") from error
+
+
+def _cast(name: str, given: "pl.DataType", wanted: "pl.DataType") -> "pl.Expr":
+    """Cast a column; a float becomes the decimal that it is written as, not the nearest of its binary value."""
+    import polars as pl
+
+    column = pl.col(name)
+    if given == wanted:
+        return column
+    return (
+        column.fill_nan(None).cast(pl.String).cast(wanted)
+        if wanted.is_decimal() and given.is_float()
+        else column.cast(wanted)
+    )

@@ -1,19 +1,36 @@
-"""The one owner of the DuckDB file: append, read, sql, maintain. Nobody else holds a connection."""
+"""The one owner of the DuckDB file: append, read, sql. Nobody outside `store` holds a connection."""
 
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from store import sqltext
+from store import recovery, sqltext
+from store.appending import JOURNAL_MARK, Prepared, append_all, conformed, mark, marked
 from store.batch import Batch, Receipt
 from store.columns import Table
-from store.errors import StoreError, StoreLockedError, UsageError
-from store.query import Query
-from store.tables import BY_NAME, INGEST_BATCH, INGEST_DROPS, TABLES
+from store.connection import connect, explained, first_line
+from store.errors import BusyError, InfractlError, StoreDamagedError, StoreError, UsageError
+from store.journal import Journal
+from store.limits import QueryLimits, Turns, fetch, limited, query_limits
+from store.link import Link
+from store.lost_files import set_aside
+from store.manifest import create_views, lister
+from store.migrate import SCHEMA_VERSION, migrate
+from store.notices import Notice, Notices
+from store.query import Query, RollupQuery
+from store.replay import Replayed, replay
+from store.resources import resources
+from store.retention import without_old
+from store.rollups import read as rollups
+from store.settings import StoreSettings
+from store.space import Space
+from store.sqlguard import check
+from store.tables import BY_NAME, TABLES
 from store.window import Window
 
 if TYPE_CHECKING:
@@ -21,40 +38,42 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+__all__ = ["FILE_NAME", "JOURNAL_MARK", "SCHEMA_VERSION", "Database", "mark", "marked"]
+
 FILE_NAME = "infractl.duckdb"
-SCHEMA_VERSION = 1
-_PID = re.compile(r"\(PID (\d+)\)")
-_SETTINGS: dict[str, Any] = {
-    "enable_external_access": False,  # SQL from users must not read files or the network
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-}
-_SESSION = (
-    "SET GLOBAL TimeZone = 'UTC'",
-    "SET GLOBAL python_enable_replacements = false",  # a table name must never mean a Python variable
-    "SET lock_configuration = true",
-)
 
 
 class Database:
-    """DuckDB file in a data directory. Thread-safe: one writer at a time, a cursor per read."""
+    """Data directory with its DuckDB file. Thread-safe: one writer at a time, a cursor per read."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: StoreSettings | None = None, *, rebuild: bool = False) -> None:
         """Open (creating it where missing) `directory`/infractl.duckdb.
 
-        `on_commit`, once set, is called with each batch and its receipt after COMMIT.
-        Raises StoreLockedError when another process has it open and StoreError when it cannot be opened or is newer
-        than this program.
+        What the journal holds and the file does not (its log was damaged, or the process died between the two) is
+        appended; a file that is damaged or gone (any file, with `rebuild`) is made anew; `notices` tells. `on_commit`,
+        once set, is called with each batch and its receipt after COMMIT. Raises StoreLockedError when another process
+        has it open and StoreError when it cannot be opened or is newer than this program.
         """
+        self.directory = directory
         self.path = directory / FILE_NAME
+        self.settings = settings or StoreSettings()
+        self.lake = lake_root(directory, self.settings)
+        self.resources = resources(self.settings, directory)
+        self.query_limits = query_limits(self.settings, self.resources)
+        self._turns = Turns(self.settings.queries)
         self.on_commit: Callable[[Batch, Receipt], None] | None = None
-        self._write = threading.Lock()
-        self._con = _connect(self.path)
+        self._write = threading.RLock()
+        self._behind = True
+        self._link = Link(self._write, lambda: self._connect(self.path), self._renewed)
+        self.journal = Journal(directory / "journal", limit_bytes=self.settings.journal_limit_bytes)
+        self.space = Space(directory, self.settings.min_free_bytes)
+        self._notices = Notices(directory / "aside")
         try:
-            self._migrate()
+            if rebuild:
+                recovery.force(self, self._connect)
+            self._start()
         except BaseException:
-            self._con.close()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -68,213 +87,287 @@ class Database:
     def close(self) -> None:
         """Checkpoint and release the file."""
         with self._write:
-            self._con.close()
+            self._link.close()
+            self.journal.close()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What happened to the store in the last week that a person must know, oldest first."""
+        return self._notices.recent()
+
+    def notice(self, what: str, rows: int | None, remedy: str) -> Notice:
+        """Log a notice and keep it for a week. For modules of `store`."""
+        return self._notices.add(what, rows, remedy)
+
+    @contextmanager
+    def transaction(self) -> "Iterator[duckdb.DuckDBPyConnection]":
+        """Give a cursor within a transaction of the one writer; COMMIT at the end, ROLLBACK after an error.
+
+        For modules of `store`. Raises StoreError (StoreFullError where the disk is full) when the transaction fails;
+        then nothing of it is stored.
+        """
+        import duckdb
+
+        with self._write, self._link.cursor() as cursor:
+            try:
+                cursor.execute("BEGIN")
+                yield cursor
+                cursor.execute("COMMIT")
+            except duckdb.Error as error:
+                _rollback(cursor)
+                raise self._failed(error) from error
+            except BaseException:
+                _rollback(cursor)
+                raise
+
+    @contextmanager
+    def snapshot(self) -> "Iterator[duckdb.DuckDBPyConnection]":
+        """Give a cursor within a READ ONLY transaction: manifest and rows are of one moment. For modules of `store`.
+
+        Raises StoreDamagedError for a block that cannot be read, StoreError when the file was closed meanwhile.
+        """
+        import duckdb
+
+        with self._link.cursor() as cursor:
+            try:
+                cursor.execute("BEGIN TRANSACTION READ ONLY")
+                yield cursor
+            except (duckdb.FatalException, duckdb.ConnectionException) as error:
+                raise StoreError(f"reading was cut off: {first_line(error)}", "ask again in a moment") from error
+            except duckdb.Error as error:
+                raise self._damage(error) or error from error
+
+    def checkpoint(self) -> None:
+        """Write the log of the database into its file. Raises StoreError. For modules of `store`."""
+        import duckdb
+
+        with self._write, self._link.cursor() as cursor:
+            try:
+                cursor.execute("CHECKPOINT")
+            except duckdb.Error as error:
+                raise self._failed(error) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep every other writer out. For modules of `store`."""
+        with self._write:
+            yield
 
     def append(self, batches: Sequence[Batch]) -> list[Receipt]:
         """Store the batches in one transaction and return a receipt for each after COMMIT.
 
-        A row whose key (and time) is stored already, or came earlier in these batches, is counted as a duplicate.
-        Raises StoreError; then nothing of any batch is stored.
+        A row whose key (and time) is stored already, or came earlier in these batches, is counted as a duplicate; one
+        that is older than its table keeps rows is refused and counted. Raises StoreFullError when too little of the
+        disk is free, StoreError; then nothing of any batch is stored.
         """
-        import duckdb
-
+        self.space.check()
+        now = datetime.now(UTC).replace(tzinfo=None)
+        prepared = [conformed(without_old(batch, now, self.settings)) for batch in batches]
         with self._write:
-            cursor = self._con.cursor()
-            try:
-                cursor.execute("BEGIN")
-                receipts = [_append_one(cursor, batch) for batch in batches]
-                cursor.execute("COMMIT")
-            except duckdb.Error as error:
-                _rollback(cursor)
-                raise StoreError(f"append failed: {_first_line(error)}", "free space or see infractl status") from error
-            except BaseException:
-                _rollback(cursor)
-                raise
-            finally:
-                cursor.close()
+            self._link.connection()
+            self._catch_up()
+            sequence = self._journalled([item.batch for item in prepared])
+            receipts = self.commit(prepared, sequence)
         if self.on_commit is not None:
-            for batch, receipt in zip(batches, receipts, strict=True):
-                self.on_commit(batch, receipt)
+            for item, receipt in zip(prepared, receipts, strict=True):
+                self.on_commit(item.batch, receipt)
         return receipts
 
+    def commit(self, prepared: Sequence[Prepared], sequence: int) -> list[Receipt]:
+        """Append what the journal has up to `sequence` already. For modules of `store`; raises StoreError."""
+        with self.transaction() as cursor:
+            return append_all(cursor, prepared, sequence, self.lake)
+
     def read(self, query: Query, window: Window) -> "pl.DataFrame":
-        """Return the rows a query names within the window (UTC, half-open), ordered by time."""
-        return self._frame(*sqltext.select(query, window))
+        """Return the rows a query names within the window (UTC, half-open), ordered by time (of rollups: by bucket)."""
+        with self.snapshot() as cursor:
+            files = lister(cursor, self.lake)
+            if isinstance(query, RollupQuery):
+                return _frame(cursor, *rollups.select(cursor, query, window, files))
+            return _frame(cursor, *sqltext.select(query, window, files))
+
+    def rows_estimate(self, name: str, window: Window) -> int:
+        """Return about how many rows a sealed table has within a window, without reading them."""
+        with self.snapshot() as cursor:
+            return rollups.rows_estimate(cursor, BY_NAME[name], window)
 
     def table(self, name: str, window: Window | None = None) -> "pl.DataFrame":
         """Return a whole table, or its rows within a window where it has a time column."""
-        return self._frame(*sqltext.select_table(BY_NAME[name], window))
+        with self.snapshot() as cursor:
+            return _frame(cursor, *sqltext.select_table(BY_NAME[name], window, lister(cursor, self.lake)))
 
     def equal(self, table: Table, column: str, value: str) -> "pl.DataFrame":
         """Return the rows of a table whose column equals a value, ordered by time."""
-        return self._frame(*sqltext.select_equal(table, column, value))
+        with self.snapshot() as cursor:
+            return _frame(cursor, *sqltext.select_equal(table, column, value))
 
     def extent(self, name: str) -> Window | None:
         """First to last row time of a table, as a window that holds the last row; None when it is empty."""
-        table = BY_NAME[name]
-        query = f'SELECT min("{table.time}") AS lo, max("{table.time}") + INTERVAL 1 MICROSECOND AS hi FROM "{name}"'
-        low, high = self._frame(query, []).row(0)
+        with self.snapshot() as cursor:
+            low, high = _frame(cursor, *sqltext.extent(BY_NAME[name])).row(0)
         return None if low is None else Window(low.replace(tzinfo=UTC), high.replace(tzinfo=UTC))
 
     def newest(self) -> datetime | None:
         """Time of the newest request or sample (not of infractl's own spans), None when there is none."""
-        query = "SELECT greatest((SELECT max(ts) FROM spans WHERE operation IS NOT NULL), "
-        found: datetime | None = self._frame(query + "(SELECT max(ts) FROM metric_samples)) AS ts", []).item()
+        with self.snapshot() as cursor:
+            found: datetime | None = _frame(cursor, sqltext.newest("hot_"), []).item()
+            if found is None:
+                found = _frame(cursor, sqltext.newest(""), []).item()
         return None if found is None else found.replace(tzinfo=UTC)
 
     def counts(self) -> dict[str, int]:
-        """Rows by table."""
-        parts = " UNION ALL ".join(f"SELECT '{t.name}' AS name, count(*) AS n FROM \"{t.name}\"" for t in TABLES)
-        return dict(self._frame(parts, []).iter_rows())
+        """Rows by table, hot and sealed."""
+        with self.snapshot() as cursor:
+            return dict(_frame(cursor, sqltext.counts(TABLES), []).iter_rows())
 
-    def sql(self, text: str, limit: int | None = None) -> "pa.Table":
-        """Run one SELECT (or EXPLAIN, DESCRIBE, SHOW) and return at most `limit` rows as Arrow.
+    def sealed_bytes(self) -> int:
+        """Bytes of the sealed files that are read."""
+        with self.snapshot() as cursor:
+            return int(_frame(cursor, sqltext.SEALED_BYTES, []).item())
 
-        Raises UsageError for any other statement, several statements, or an error in the text.
+    def sql(
+        self,
+        text: str,
+        limit: int | None = None,
+        limits: QueryLimits | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> "pa.Table":
+        """Run one SELECT (or EXPLAIN, DESCRIBE, SHOW) over the tables and return at most `limit` rows as Arrow.
+
+        `limits` (of a person's query: `query_limits`) stop or cut it, `store.limits.truncated` tells; `cancelled`, once
+        set, calls it off. Raises UsageError for any other statement, an error in the text or a limit that was passed,
+        and BusyError when too many queries are running.
         """
         import duckdb
-        import pyarrow as pa
 
+        turn = self._turns.turn(cancelled) if limits else nullcontext()
+        limits = limits or QueryLimits(None, None, None)
+        if limit is not None:
+            limits = replace(limits, rows=limit if limits.rows is None else min(limit, limits.rows))
         try:
-            statements = duckdb.extract_statements(text)
-            if len(statements) != 1 or statements[0].type not in (
-                duckdb.StatementType.SELECT,
-                duckdb.StatementType.EXPLAIN,
-            ):
-                raise UsageError("sql takes one SELECT statement", "the store is changed by collectors and import only")
-            cursor = self._con.cursor()
-            try:
-                cursor.execute("BEGIN TRANSACTION READ ONLY")  # EXPLAIN ANALYZE runs what it explains
-                reader = cursor.sql(text).to_arrow_reader(10_000)
-                batches, rows = [], 0
-                for batch in reader:
-                    batches.append(batch if limit is None else batch.slice(0, limit - rows))
-                    rows += batches[-1].num_rows
-                    if limit is not None and rows >= limit:
-                        break
-                return pa.Table.from_batches(batches, reader.schema)
-            finally:
-                cursor.close()
+            with turn, self.snapshot() as cursor:  # EXPLAIN ANALYZE runs what it explains
+                check(text, cursor)
+                with limited(cursor, limits, cancelled) as watch:
+                    return fetch(cursor, text, limits, watch)
         except duckdb.Error as error:
-            raise UsageError(f"sql: {_first_line(error)}", "tables: " + ", ".join(BY_NAME)) from error
+            raise UsageError(f"sql: {first_line(error)}", "tables: " + ", ".join(BY_NAME)) from error
 
-    def _frame(self, text: str, values: list[Any]) -> "pl.DataFrame":
-        import polars as pl
-
-        cursor = self._con.cursor()
+    def _start(self) -> None:
+        """Open the file whatever happened to it, and append what only the journal has."""
+        log = recovery.copy_log(self.path)
         try:
-            frame = pl.from_arrow(cursor.sql(text, params=values).to_arrow_table())
-            assert isinstance(frame, pl.DataFrame)
-            return frame
-        finally:
-            cursor.close()
-
-    def _migrate(self) -> None:
-        """Create what is missing; columns are only ever added."""
-        self._con.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER)")
-        found = self._con.execute("SELECT max(version) FROM schema_version").fetchone()
-        version = found[0] if found else None
-        if version is not None and version > SCHEMA_VERSION:
-            raise StoreError(
-                f"{self.path} was written by a newer infractl (schema {version}, this one knows {SCHEMA_VERSION})",
-                "upgrade infractl",
+            self._link.use(recovery.opened(self, self._open, self._connect, log))
+        except BaseException:
+            if log is not None:
+                log.unlink(missing_ok=True)
+            raise
+        try:
+            self._catch_up(log)
+        except InfractlError as error:  # reading goes on; it is tried again before the next append
+            self.notice(
+                f"rows of the journal are not in the database yet: {error}", None, "free space or check the disk"
             )
-        self._con.execute("BEGIN")
-        for table in TABLES:
-            self._con.execute(table.ddl)
-            for column in table.columns:
-                self._con.execute(
-                    f'ALTER TABLE "{table.name}" ADD COLUMN IF NOT EXISTS "{column.name}" {column.kind.sql}'
-                )
-        if version != SCHEMA_VERSION:
-            self._con.execute("INSERT INTO schema_version VALUES (?)", [SCHEMA_VERSION])
-        self._con.execute("COMMIT")
+        recovery.note_journal_damage(self)
 
+    def _connect(self, path: Path) -> "duckdb.DuckDBPyConnection":
+        return connect(path, [self.lake], self.resources.config())
 
-def _connect(path: Path) -> "duckdb.DuckDBPyConnection":
-    import duckdb
+    def _open(self) -> "duckdb.DuckDBPyConnection":
+        import duckdb
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        con = duckdb.connect(str(path), config=_SETTINGS)
-        for setting in _SESSION:
-            con.execute(setting)
+        con = self._connect(self.path)
+        try:
+            migrate(con, TABLES, str(self.path))
+            self._make_views(con)
+        except duckdb.Error as error:
+            con.close()
+            raise explained(self.path, first_line(error)) from error
+        except BaseException:
+            con.close()
+            raise
         return con
-    except OSError as error:
-        raise StoreError(
-            f"cannot use data directory {path.parent}: {error.strerror}", "choose another with --data DIR"
-        ) from error
-    except duckdb.Error as error:
-        text = _first_line(error)
-        if "Could not set lock" in text:
-            found = _PID.search(text)
-            pid = int(found[1]) if found else None
-            owner = f"process {pid}" if pid else "another process"
-            hint = "stop that process, or ask its server with --server URL"
-            raise StoreLockedError(f"{path} is in use by {owner}", hint, pid) from error
-        raise StoreError(f"cannot open {path}: {text}", "move the file aside or choose another --data DIR") from error
+
+    def _make_views(self, con: "duckdb.DuckDBPyConnection") -> None:
+        """Make the views; sealed files that cannot be read are set aside first where that is why it fails.
+
+        On a full disk they stay as the last seal made them.
+        """
+        import duckdb
+
+        try:
+            con.execute("BEGIN")
+            create_views(con, TABLES, self.lake)
+            con.execute("COMMIT")
+        except duckdb.Error as error:
+            _rollback(con)
+            if self.space.refused(error):
+                return
+            con.execute("BEGIN")
+            if not set_aside(con, self.lake, self.directory, self.notice):
+                raise
+            create_views(con, TABLES, self.lake)
+            con.execute("COMMIT")
+
+    def _renewed(self) -> None:
+        """Append what the file, opened again, does not have; reading goes on where writing cannot."""
+        self._behind = True
+        with suppress(InfractlError):
+            self._catch_up()
+
+    def _damage(self, error: "duckdb.Error") -> StoreDamagedError | None:
+        """Say that a block of the database or a sealed file cannot be read, None for any other error."""
+        import duckdb
+
+        text = first_line(error)
+        told = explained(self.path, text)
+        if isinstance(told, StoreDamagedError):
+            return told
+        if isinstance(error, duckdb.IOException) or self.lake in text:
+            return StoreDamagedError(f"a sealed file cannot be read: {text}", "infractl maintain --verify names it")
+        return None
+
+    def _failed(self, error: "duckdb.Error") -> StoreError | BusyError:
+        told = self.space.refused(error)
+        return told or StoreError(f"the store cannot be changed: {first_line(error)}", "see infractl status")
+
+    def _journalled(self, batches: Sequence[Batch]) -> int:
+        try:
+            return self.journal.append(batches)
+        except StoreError as error:
+            raise self.space.refused(error) or error from error
+
+    def _catch_up(self, log: Path | None = None) -> None:
+        """Append what the journal holds beyond the last commit that the file knows. Raises StoreError."""
+        if not self._behind:
+            return
+        with self.snapshot() as cursor:
+            known = marked(cursor, JOURNAL_MARK)
+            since = cursor.execute("SELECT max(committed) FROM ingest_batch").fetchone()
+        self.journal.advance(known)
+        done = Replayed()
+        if self.journal.last_sequence > known:
+            done = replay(self.transaction, self.lake, self.journal.entries(known))
+            with self.transaction() as cursor:
+                mark(cursor, JOURNAL_MARK, self.journal.last_sequence)
+        self._behind = False
+        recovery.note_replay(self, done, recovery.keep_or_drop(log, done), since[0] if since else None)
 
 
-def _append_one(cursor: "duckdb.DuckDBPyConnection", batch: Batch) -> Receipt:
+def lake_root(directory: Path, settings: StoreSettings) -> str:
+    """Return the address of the lake, ending in a slash."""
+    return (settings.lake or str((directory / "lake").resolve())).rstrip("/") + "/"
+
+
+def _frame(cursor: "duckdb.DuckDBPyConnection", text: str, values: list[Any]) -> "pl.DataFrame":
     import polars as pl
 
-    stored: dict[str, int] = {}
-    duplicates: dict[str, int] = {}
-    now = datetime.now(UTC).replace(tzinfo=None)
-    ledger: list[dict[str, Any]] = []
-    for name, frame in batch.frames.items():
-        table = BY_NAME[name]
-        rows = table.conform(frame).unique(list(table.key), keep="first", maintain_order=True)
-        cursor.register("incoming", rows.to_arrow())
-        count = cursor.execute(sqltext.insert_new(table, rows)).fetchone()
-        if table.refreshed:
-            cursor.execute(sqltext.refresh(table))
-        cursor.unregister("incoming")
-        stored[name] = int(count[0]) if count else 0
-        duplicates[name] = frame.height - stored[name]
-        times = rows[table.time] if table.time and rows.height else pl.Series([None])
-        ledger.append(
-            {
-                "batch_id": batch.batch_id,
-                "source": batch.source,
-                "table_name": name,
-                "rows": stored[name],
-                "duplicates": duplicates[name],
-                "min_ts": times.min(),
-                "max_ts": times.max(),
-                "committed": now,
-            }
-        )
-    _insert_all(
-        cursor,
-        INGEST_BATCH.conform(pl.DataFrame(ledger, infer_schema_length=None)) if ledger else None,
-        INGEST_BATCH.name,
-    )
-    if batch.drops:
-        drops = [
-            {"batch_id": batch.batch_id, "source": batch.source, "reason": reason, "rows": n, "committed": now}
-            for reason, n in batch.drops.items()
-        ]
-        _insert_all(cursor, INGEST_DROPS.conform(pl.DataFrame(drops)), INGEST_DROPS.name)
-    return Receipt(batch.batch_id, stored, duplicates)
-
-
-def _insert_all(cursor: "duckdb.DuckDBPyConnection", frame: "pl.DataFrame | None", table: str) -> None:
-    if frame is None:
-        return
-    cursor.register("incoming", frame.to_arrow())
-    cursor.execute(f'INSERT INTO "{table}" SELECT * FROM incoming')
-    cursor.unregister("incoming")
+    frame = pl.from_arrow(cursor.sql(text, params=values).to_arrow_table())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def _rollback(cursor: "duckdb.DuckDBPyConnection") -> None:
-    import contextlib
-
     import duckdb
 
-    with contextlib.suppress(duckdb.Error):
+    with suppress(duckdb.Error):
         cursor.execute("ROLLBACK")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

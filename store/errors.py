@@ -1,6 +1,7 @@
 """Errors that carry a fact, the next step and the exit code; `infractl.main` alone prints them."""
 
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -38,6 +39,14 @@ class StoreError(InfractlError):
     code = ExitCode.STORE
 
 
+class StoreDamagedError(StoreError):
+    """The database file, its log or a sealed file cannot be read as it was written; `path` is the database's."""
+
+    def __init__(self, fact: str, hint: str = "", path: Path | None = None) -> None:
+        super().__init__(fact, hint)
+        self.path = path
+
+
 class StoreLockedError(StoreError):
     """Another process owns the DuckDB file.
 
@@ -63,3 +72,11 @@ class BusyError(InfractlError):
     def __init__(self, fact: str, retry_after_s: float = 1.0) -> None:
         super().__init__(fact, "the sender may retry; nothing was stored")
         self.retry_after_s = retry_after_s
+
+
+class JournalFullError(BusyError):
+    """The journal has reached its limit: what it holds must be sealed or sent first; nothing was stored."""
+
+
+class StoreFullError(BusyError):
+    """The disk is full, or nearly: nothing was stored; reading goes on and ingest does once there is space again."""

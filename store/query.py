@@ -1,6 +1,10 @@
 """What an analysis may ask of the store, as values: no SQL outside `store`."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+from store.window import Window
 
 Where = tuple[tuple[str, str], ...]
 
@@ -35,4 +39,46 @@ class MetricQuery:
     where: Where = ()
 
 
-Query = SpanQuery | MetricQuery
+Rollup = Literal["requests", "latency", "errors", "metrics"]
+ROLLUP_DIMENSIONS = ("service", "provider", "model", "cloud_provider", "cloud_region", "environment")
+"""Columns of spans that the rollups of requests and latency keep; others are in the raw rows only."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollupQuery:
+    """Summaries of requests or samples, from rollups and, where those do not reach or are not built yet, raw rows.
+
+    Counts, sums and extremes are exact; quantiles are within 1 %. `by` and `where` name dimensions of the kind
+    (requests also have error_code; of metrics, where compares as in a MetricQuery and rows are of one series each).
+    `step_s` 300 or 3600 gives a row per bucket, which begins at a multiple of it (column bucket), the first and last
+    cut by the window; None one row for the whole window. Latency gives a row per measure (of `measures`; none: all)
+    with n and a column for each of `quantiles` (0.99: p99). Metrics are of the series in `names` and give n, n_null,
+    first, last, min, max, sum, sum_squares and increase, which adds up over buckets.
+    """
+
+    kind: Rollup
+    by: tuple[str, ...] = ()
+    where: Where = ()
+    step_s: int | None = None
+    measures: tuple[str, ...] = ()
+    quantiles: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An input that can be read as raw rows or, where a window holds many of them, as rollups.
+
+    An analysis finds `raw` under the name of the input, or each that `rolled` gives for the window under its own.
+    """
+
+    raw: SpanQuery
+    rolled: Callable[[Window], Mapping[str, RollupQuery]]
+
+
+Query = SpanQuery | MetricQuery | RollupQuery
+
+
+def in_rollups(by: tuple[str, ...], where: Where) -> bool:
+    """Say whether rollups of requests can answer by these columns."""
+    return all(name in ROLLUP_DIMENSIONS for name in (*by, *(field for field, _ in where)))

@@ -1,55 +1,100 @@
 """Queries as SQL text and its parameters (`?`), for DuckDB."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from store.columns import Table
-from store.query import MetricQuery, Query, SpanQuery, Where
-from store.tables import INFERENCE_OPERATIONS, SPANS
+from store.manifest import Files, source
+from store.query import MetricQuery, SpanQuery, Where
+from store.tables import INFERENCE_OPERATIONS, METRIC_SAMPLES, SPANS
 from store.window import Window
 
 if TYPE_CHECKING:
     import polars as pl
 
+SEALED_BYTES = "SELECT coalesce(sum(bytes), 0)::BIGINT AS n FROM manifest WHERE dropped IS NULL"
 Statement = tuple[str, list[Any]]
 _SERIES_FIELDS = ("service", "instance", "job", "name", "canonical")
 
 
-def select(query: Query, window: Window) -> Statement:
-    """SELECT for a query within a window."""
-    return _select_spans(query, window) if isinstance(query, SpanQuery) else _select_metrics(query, window)
+def select(query: SpanQuery | MetricQuery, window: Window, files: Files) -> Statement:
+    """SELECT for a query within a window; `files` names the sealed files to read."""
+    if isinstance(query, SpanQuery):
+        return _select_spans(query, window, source(SPANS, files(SPANS, window)))
+    return _select_metrics(query, window, source(METRIC_SAMPLES, files(METRIC_SAMPLES, window)))
 
 
-def select_table(table: Table, window: Window | None) -> Statement:
+def select_table(table: Table, window: Window | None, files: Files) -> Statement:
     """SELECT of a whole table, or of a window of it."""
     names = ", ".join(f'"{name}"' for name in table.names)
     if window is None or table.time is None:
         return f'SELECT {names} FROM "{table.name}"', []
     bounds, values = _within(f'"{table.time}"', window)
-    return f'SELECT {names} FROM "{table.name}" WHERE {bounds} ORDER BY "{table.time}"', values
+    rows = source(table, files(table, window))
+    return f'SELECT {names} FROM {rows} WHERE {bounds} ORDER BY "{table.time}"', values
 
 
 def select_equal(table: Table, column: str, value: str) -> Statement:
     """SELECT of the rows whose column equals a value."""
-    text, _ = select_table(table, None)
-    return f'{text} WHERE "{column}" = ? ORDER BY "{table.time or column}"', [value]
+    names = ", ".join(f'"{name}"' for name in table.names)
+    return f'SELECT {names} FROM "{table.name}" WHERE "{column}" = ? ORDER BY "{table.time or column}"', [value]
 
 
-def insert_new(table: Table, rows: "pl.DataFrame") -> str:
+def extent(table: Table) -> Statement:
+    """SELECT of the first row's time and the moment after the last one's, hot and sealed."""
+    hot = f'SELECT min("{table.time}") AS lo, max("{table.time}") AS hi FROM "{table.stored}"'
+    sealed = "SELECT min(min_ts) AS lo, max(max_ts) AS hi FROM manifest WHERE dropped IS NULL AND table_name = ?"
+    return f"SELECT min(lo), max(hi) + INTERVAL 1 MICROSECOND FROM ({hot} UNION ALL {sealed})", [table.name]
+
+
+def newest(prefix: str) -> str:
+    """SELECT of the time of the newest request or sample; `prefix` hot_ looks at hot rows only."""
+    requests = f"(SELECT max(ts) FROM {prefix}spans WHERE operation IS NOT NULL)"
+    return f"SELECT greatest({requests}, (SELECT max(ts) FROM {prefix}metric_samples)) AS ts"
+
+
+def counts(tables: Sequence[Table]) -> str:
+    """SELECT of name and rows of each table: what is sealed is counted from the manifest."""
+    parts = []
+    for table in tables:
+        sealed = ""
+        if table.sealed:
+            live = f"dropped IS NULL AND table_name = '{table.name}'"
+            sealed = f" + (SELECT coalesce(sum(rows), 0)::BIGINT FROM manifest WHERE {live})"
+        parts.append(f"SELECT '{table.name}' AS name, count(*){sealed} AS n FROM \"{table.stored}\"")
+    return " UNION ALL ".join(parts)
+
+
+def span_of(table: Table, rows: "pl.DataFrame") -> Window | None:
+    """Return the window that holds all rows of a frame; None without times."""
+    if table.time is None or not rows.height:
+        return None
+    low, high = rows[table.time].min(), rows[table.time].max()
+    if not isinstance(low, datetime) or not isinstance(high, datetime):
+        return None
+    return Window(low.replace(tzinfo=UTC), high.replace(tzinfo=UTC) + timedelta(microseconds=1))
+
+
+def insert_new(table: Table, rows: "pl.DataFrame", files: Files) -> str:
     """INSERT of the rows of `incoming` whose key is not stored yet.
 
     An earlier copy of a row has the same time, so only the stored rows between the batch's first and last time are
-    searched: DuckDB's zone maps skip the rest (measured: as safe as a PRIMARY KEY at a quarter of its file size).
+    searched: DuckDB's zone maps skip the rest (measured: as safe as a PRIMARY KEY at a quarter of its file size). Rows
+    of an hour that is sealed already are looked for in its files too.
     """
     same = " AND ".join(f'old."{k}" = incoming."{k}"' for k in table.key)
     bound = ""
     if table.time and table.time not in table.key:
         same += f' AND old."{table.time}" = incoming."{table.time}"'
-    if table.time and rows.height:
-        low, high = rows[table.time].min(), rows[table.time].max()
-        bound = f"old.\"{table.time}\" BETWEEN TIMESTAMP '{low!s}' AND TIMESTAMP '{high!s}' AND "
+    window = span_of(table, rows)
+    if window is not None:
+        low, high = (time.replace(tzinfo=None) for time in (window.start, window.end))
+        bound = f"old.\"{table.time}\" >= TIMESTAMP '{low!s}' AND old.\"{table.time}\" < TIMESTAMP '{high!s}' AND "
+    stored = source(table, files(table, window)) if window is not None else f'"{table.stored}"'
     return (
-        f'INSERT INTO "{table.name}" SELECT * FROM incoming WHERE NOT EXISTS '
-        f'(SELECT 1 FROM "{table.name}" AS old WHERE {bound}{same})'
+        f'INSERT INTO "{table.stored}" SELECT * FROM incoming WHERE NOT EXISTS '
+        f"(SELECT 1 FROM {stored} AS old WHERE {bound}{same})"
     )
 
 
@@ -78,8 +123,8 @@ def _attribute(key: str) -> Statement:
     return _json_text(("attributes", "resource"), key)
 
 
-def _matches(where: Where, known: tuple[str, ...], prefix: str, json: tuple[str, ...]) -> Statement:
-    """AND over fields, OR over the values of one field."""
+def matches(where: Where, known: tuple[str, ...], prefix: str, json: tuple[str, ...]) -> Statement:
+    """Write conditions that follow others: AND over fields, OR over the values of one field."""
     clauses: list[str] = []
     values: list[Any] = []
     for name in dict.fromkeys(name for name, _ in where):
@@ -95,7 +140,7 @@ def _matches(where: Where, known: tuple[str, ...], prefix: str, json: tuple[str,
     return "".join(f" AND {clause}" for clause in clauses), values
 
 
-def _select_spans(query: SpanQuery, window: Window) -> Statement:
+def _select_spans(query: SpanQuery, window: Window, rows: str) -> Statement:
     fields = [f'"{name}"' for name in query.columns]
     values: list[Any] = []
     for key in query.attributes:
@@ -108,22 +153,36 @@ def _select_spans(query: SpanQuery, window: Window) -> Statement:
     kept = "".join(f' AND "{name}" IS NOT NULL' for name in query.not_null)
     if query.requests_only:
         kept += f" AND operation IN ({', '.join(repr(name) for name in INFERENCE_OPERATIONS)})"
-    matched, args = _matches(query.where, SPANS.names, "", ("attributes", "resource"))
-    return f"SELECT {', '.join(fields)} FROM spans WHERE {bounds}{kept}{matched} ORDER BY ts", values + args
+    matched, args = matches(query.where, SPANS.names, "", ("attributes", "resource"))
+    return f"SELECT {', '.join(fields)} FROM {rows} WHERE {bounds}{kept}{matched} ORDER BY ts", values + args
 
 
-def _select_metrics(query: MetricQuery, window: Window) -> Statement:
+def _select_metrics(query: MetricQuery, window: Window, rows: str) -> Statement:
     marks = ", ".join("?" * len(query.names))
     bounds, times = _within("ts", window)
-    matched, args = _matches(query.where, _SERIES_FIELDS, "s.", ("s.labels",))
+    matched, args = matches(query.where, _SERIES_FIELDS, "s.", ("s.labels",))
     text = (
         "SELECT p.ts, CASE WHEN s.canonical IN "
         f"({marks}) THEN s.canonical ELSE s.name END AS name, s.series_id, "
         f"CASE WHEN s.canonical IN ({marks}) THEN p.value * coalesce(s.scale, 1) ELSE p.value END AS value, "
         f"CASE WHEN s.canonical IN ({marks}) OR coalesce(s.scale, 1) = 1 THEN s.unit END AS unit, "
         "coalesce(s.combine, 'mean') AS combine, s.kind, s.name AS raw, s.service, s.instance, s.job, s.labels "
-        "FROM metric_samples AS p JOIN metric_series AS s USING (series_id) "
+        f"FROM {rows} AS p JOIN metric_series AS s USING (series_id) "
         f"WHERE {bounds} AND (s.canonical IN ({marks}) OR s.name IN ({marks})){matched} ORDER BY p.ts"
     )
     names = list(query.names)
     return text, [*names, *names, *names, *times, *names, *names, *args]
+
+
+def series_named(names: Sequence[str], where: Where) -> Statement:
+    """SELECT of the series of these names as a MetricQuery gives them; value in that unit = raw value x factor."""
+    marks = ", ".join("?" * len(names))
+    matched, args = matches(where, _SERIES_FIELDS, "s.", ("s.labels",))
+    text = (
+        f"SELECT s.series_id, CASE WHEN s.canonical IN ({marks}) THEN s.canonical ELSE s.name END AS name, "
+        f"CASE WHEN s.canonical IN ({marks}) THEN coalesce(s.scale, 1) ELSE 1 END AS factor, "
+        f"CASE WHEN s.canonical IN ({marks}) OR coalesce(s.scale, 1) = 1 THEN s.unit END AS unit, "
+        "coalesce(s.combine, 'mean') AS combine, s.kind, s.name AS raw, s.service, s.instance, s.job, s.labels "
+        f"FROM metric_series AS s WHERE (s.canonical IN ({marks}) OR s.name IN ({marks})){matched}"
+    )
+    return text, [*names, *names, *names, *names, *names, *args]

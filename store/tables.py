@@ -1,14 +1,17 @@
 """The schema: every stored table and column, declared once."""
 
 from store.columns import Column, Kind, Table
+from store.manifest import MANIFEST
+from store.rollups.tables import ROLLUPS
 
-T, N, F, J, TS = Kind.TEXT, Kind.INT, Kind.FLOAT, Kind.JSON, Kind.TIME
+T, N, F, J, TS, M = Kind.TEXT, Kind.INT, Kind.FLOAT, Kind.JSON, Kind.TIME, Kind.MONEY
 
 SPANS = Table(
     name="spans",
     doc="One row per span. LLM request fields are columns whatever dialect they came in; the rest is in attributes.",
     key=("trace_id", "span_id"),
     time="ts",
+    sealed=True,
     columns=(
         Column("trace_id", T, "trace id, 32 lower-case hex characters"),
         Column("span_id", T, "span id, 16 lower-case hex characters"),
@@ -98,6 +101,7 @@ METRIC_SAMPLES = Table(
     doc="Raw samples. A null value marks the end of a series (staleness) or a value that is not available.",
     key=("series_id", "ts"),
     time="ts",
+    sealed=True,
     columns=(
         Column("series_id", Kind.ID, "series"),
         Column("ts", TS, "time of the sample"),
@@ -130,6 +134,7 @@ TOKEN_ARRIVALS = Table(
     doc="When the parts of a streamed answer arrived, one row per request. An event may carry several tokens.",
     key=("trace_id", "span_id"),
     time="ts",
+    sealed=True,
     columns=(
         Column("trace_id", T, "trace of the request, as in spans"),
         Column("span_id", T, "span of the request, as in spans"),
@@ -147,6 +152,7 @@ KV_EVENTS = Table(
     doc="Events of a KV cache as its engine publishes them: blocks stored, removed, all cleared.",
     key=("stream", "sequence", "position", "ts"),  # an engine that starts again counts from 0 again
     time="ts",
+    sealed=True,
     columns=(
         Column("stream", T, "publisher: its endpoint and topic, or the file's name"),
         Column("sequence", N, "number of the message in its stream; starts again with the engine"),
@@ -169,6 +175,7 @@ REQUEST_BLOCKS = Table(
     doc="Prefix blocks of a request, from traces that state them: what an ideal prefix cache could share.",
     key=("trace_id", "span_id"),
     time="ts",
+    sealed=True,
     columns=(
         Column("trace_id", T, "trace of the request, as in spans"),
         Column("span_id", T, "span of the request, as in spans"),
@@ -238,19 +245,57 @@ COSTS = Table(
         Column("service", T, "service it belongs to, from tags or --label: joins with spans.service"),
         Column("quantity", F, "consumed quantity"),
         Column("unit", T, "unit of the quantity"),
-        Column("list_unit_price", F, "list price per unit, in the currency"),
-        Column("billed_cost", F, "billed, in the currency"),
-        Column("effective_cost", F, "amortised cost, in the currency"),
-        Column("list_cost", F, "cost at list prices, in the currency"),
-        Column("contracted_cost", F, "cost at contracted prices, in the currency"),
+        Column("list_unit_price", M, "list price per unit, in the currency"),
+        Column("billed_cost", M, "billed, in the currency"),
+        Column("effective_cost", M, "amortised cost, in the currency"),
+        Column("list_cost", M, "cost at list prices, in the currency"),
+        Column("contracted_cost", M, "cost at contracted prices, in the currency"),
         Column("currency", T, "billing currency, ISO 4217"),
         Column("tokens_kind", T, "input, output, cached_input, cache_write, reasoning, where it is about tokens"),
         Column("requests", N, "model requests, where a usage report counts them", "requests"),
-        Column("quality", T, "comma-separated doubts: unpriced, clamped, no_currency, …"),
+        Column(
+            "quality", T, "comma-separated doubts: unpriced, clamped, no_currency, rounded (more than 18 decimals), …"
+        ),
         Column(
             "source", T, "form it came in: focus_1.0, aws_cur, azure_ea, oci, openai_costs, anthropic_usage, litellm, …"
         ),
         Column("tags", J, "tags and columns that are none of these"),
+    ),
+)
+
+PRICES = Table(
+    name="prices",
+    doc="One row per model of an imported price list and time from which its price holds; earlier prices stay.",
+    key=("price_id", "valid_from"),
+    refreshed=(  # a list that states its dates may restate a price
+        "valid_to",
+        "currency",
+        "input_per_1m",
+        "cached_input_per_1m",
+        "cache_write_per_1m",
+        "output_per_1m",
+        "reasoning_per_1m",
+        "tiers",
+        "batch",
+        "source",
+    ),
+    columns=(
+        Column("price_id", T, "hash of list, provider and model"),
+        Column("list", T, "form of the list: litellm, llm_prices, genai_prices, own"),
+        Column("provider", T, "provider, named as in spans; null: any"),
+        Column("model", T, "model as the provider names it, in lower case; of own lists also a pattern with * and ?"),
+        Column("listed_as", T, "name in the list"),
+        Column("valid_from", TS, "from when the price holds; 1970 where no list says another time"),
+        Column("valid_to", TS, "until when; null: until the next row of the same price_id"),
+        Column("currency", T, "currency, ISO 4217"),
+        Column("input_per_1m", F, "price of a million prompt tokens, in the currency"),
+        Column("cached_input_per_1m", F, "of a million prompt tokens served from a cache; null: as input"),
+        Column("cache_write_per_1m", F, "of a million prompt tokens written to a cache; null: as input"),
+        Column("output_per_1m", F, "of a million generated tokens"),
+        Column("reasoning_per_1m", F, "of a million reasoning tokens; null: as output"),
+        Column("tiers", J, "prices of long prompts: [{above_input_tokens, input_per_1m, …}]"),
+        Column("batch", J, "prices of batch requests: {input_per_1m, …, tiers}; null: not stated"),
+        Column("source", T, "file it came from"),
     ),
 )
 
@@ -290,6 +335,7 @@ INGEST_BATCH = Table(
         Column("min_ts", TS, "earliest row"),
         Column("max_ts", TS, "latest row"),
         Column("committed", TS, "time of commit"),
+        Column("sequence", N, "number of the append, as in the journal; grows with every commit"),
     ),
 )
 
@@ -306,6 +352,16 @@ INGEST_DROPS = Table(
     ),
 )
 
+STORE_STATE = Table(
+    name="store_state",
+    doc="Marks of the store's own work.",
+    key=("name",),
+    columns=(
+        Column("name", T, "journal_sequence: last append; rolled_sequence: last append in the rollups"),
+        Column("value", N, "the mark"),
+    ),
+)
+
 TABLES: tuple[Table, ...] = (
     SPANS,
     METRIC_SERIES,
@@ -315,9 +371,13 @@ TABLES: tuple[Table, ...] = (
     KV_EVENTS,
     REQUEST_BLOCKS,
     COSTS,
+    PRICES,
     BENCHMARKS,
     INGEST_BATCH,
     INGEST_DROPS,
+    MANIFEST,
+    STORE_STATE,
+    *ROLLUPS,
 )
 BY_NAME = {table.name: table for table in TABLES}
 

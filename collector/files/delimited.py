@@ -18,11 +18,12 @@ MISSING = frozenset({"", "nan", "na", "n/a", "[n/a]", "null", "none", "-", "[not
 """Cells (in lower case) that say a value is missing."""
 
 
-def read_delimited(content: Content) -> tuple[pl.DataFrame, list[int]]:
+def read_delimited(content: Content, written: dict[str, pl.Series] | None = None) -> tuple[pl.DataFrame, list[int]]:
     """Read a CSV file with a header line, and the line each row starts at.
 
     The delimiter is the one of , ; tab | that the header holds most. Columns whose every cell is a number become
-    numbers; cells that say a value is missing become null. Raises SourceError for a row with more or fewer cells than
+    numbers; cells that say a value is missing become null. `written`, where given, receives the cells of columns of
+    fractions. Raises SourceError for a row with more or fewer cells than
     the header, a broken quote or a missing header.
     """
     text = content.text()
@@ -37,7 +38,13 @@ def read_delimited(content: Content) -> tuple[pl.DataFrame, list[int]]:
             "repair or remove that line; nothing was imported",
         )
     body = cells.slice(1)
-    return pl.DataFrame([_typed(body.list.get(at).alias(name)) for at, name in enumerate(names)]), lines[1:]
+    columns = []
+    for at, name in enumerate(names):
+        cells = _present(body.list.get(at).alias(name))
+        columns.append(_typed(cells))
+        if written is not None and columns[-1].dtype.is_float():
+            written[name] = cells
+    return pl.DataFrame(columns), lines[1:]
 
 
 def _plain(text: str, delimiter: str) -> tuple[pl.Series, list[int]]:
@@ -88,10 +95,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _typed(column: pl.Series) -> pl.Series:
-    """Missing cells become null; a column of numbers becomes one. Leading zeros mark an id ('007'), not a number."""
+def _present(column: pl.Series) -> pl.Series:
+    """Missing cells become null."""
     cells = column.str.strip_chars()
-    cells = cells.set(cells.str.to_lowercase().is_in(list(MISSING)), None)
+    return cells.set(cells.str.to_lowercase().is_in(list(MISSING)), None)
+
+
+def _typed(cells: pl.Series) -> pl.Series:
+    """Make a column of numbers of one whose every cell is one. Leading zeros mark an id ('007'), not a number."""
     if cells.null_count() == cells.len() or cells.str.contains(r"^[-+]?0\d").any():
         return cells
     for kind in (pl.Int64(), pl.Float64()):

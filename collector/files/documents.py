@@ -2,7 +2,8 @@
 
 import json
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import orjson
 import polars as pl
@@ -14,23 +15,46 @@ from store.errors import SourceError
 Row = dict[str, Any]
 
 
-def read_documents(content: Content) -> tuple[pl.DataFrame, frozenset[str], list[int]]:
+class Written(float):
+    """A fraction that knows how the file writes it: a double has 17 digits, an amount of money may have more."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Read a number."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_documents(
+    content: Content, written: dict[str, pl.Series] | None = None
+) -> tuple[pl.DataFrame, frozenset[str], list[int]]:
     """Read the objects of a JSON or JSONL file: the frame, its columns of JSON text, and the line of each row (JSONL).
 
-    Objects inside objects become columns with dotted names ('usage.prompt_tokens'). Raises SourceError, naming the
-    line, for text that is no JSON, and for a document that holds no list of objects.
+    Objects inside objects become columns with dotted names ('usage.prompt_tokens'). `written`, where given, receives
+    the columns of fractions as text. Raises SourceError, naming the line, for text that is no JSON, and for a document
+    that holds no list of objects.
     """
     text = content.text()
-    single = _single(text)
+    parse = _parse if written is None else _parse_written
+    single = _single(text, parse)
     if single is None:
-        lines, rows = _read_lines(content, text)
+        lines, rows = _read_lines(content, text, parse)
     else:
         lines, rows = [], _objects(content, single)
     names = dict.fromkeys(name for row in rows for name in row)
     columns, nested = [], set()
     for name in names:
-        column, is_json = _column(name, [row.get(name) for row in rows])
+        values = [row.get(name) for row in rows]
+        column, is_json = _column(name, values)
         columns.append(column)
+        if written is not None and column.dtype.is_float():
+            written[name] = pl.Series(name, [None if value is None else str(value) for value in values], pl.String)
         if is_json:
             nested.add(name)
     return pl.DataFrame(columns), frozenset(nested), lines
@@ -49,10 +73,10 @@ def _lines(text: str) -> list[str]:
     return text.split("\n")  # not splitlines: it also cuts at U+2028, which JSON texts may hold
 
 
-def _single(text: str) -> Any | None:
+def _single(text: str, parse: Callable[[str], Any]) -> Any | None:
     """Return the document where the whole text is one, else None."""
     try:
-        return _parse(text)
+        return parse(text)
     except json.JSONDecodeError:
         return None
 
@@ -62,9 +86,17 @@ def _parse(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        pass
+        return _parse_standard(text, float)
+
+
+def _parse_written(text: str) -> Any:
+    """Parse JSON so that its fractions know how they are written. Raises json.JSONDecodeError."""
+    return _parse_standard(text, Written)
+
+
+def _parse_standard(text: str, fraction: Callable[[str], float]) -> Any:
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_float=fraction)
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
         raise json.JSONDecodeError("nested too deep", text, 0) from None
@@ -79,17 +111,17 @@ def _broken(content: Content, error: json.JSONDecodeError, line: int, remedy: st
     )
 
 
-def _loads(content: Content, part: str, line: int) -> Any:
+def _loads(content: Content, part: str, line: int, parse: Callable[[str], Any]) -> Any:
     try:
-        return _parse(part)
+        return parse(part)
     except json.JSONDecodeError as error:
         raise _broken(content, error, line, "repair or remove that line") from error
 
 
-def _read_lines(content: Content, text: str) -> tuple[list[int], list[Row]]:
+def _read_lines(content: Content, text: str, parse: Callable[[str], Any]) -> tuple[list[int], list[Row]]:
     """Read an object a line; where the first line is none, the text is one broken document: name where it breaks."""
     parts = [(line, part) for line, part in enumerate(_lines(text), 1) if part.strip()]
-    if _single(parts[0][1]) is None:
+    if _single(parts[0][1], parse) is None:
         try:
             _parse(text)
         except json.JSONDecodeError as error:
@@ -97,7 +129,7 @@ def _read_lines(content: Content, text: str) -> tuple[list[int], list[Row]]:
     lines: list[int] = []
     rows: list[Row] = []
     for line, part in parts:
-        row = _loads(content, part, line)
+        row = _loads(content, part, line, parse)
         if not isinstance(row, dict):
             raise SourceError(
                 f"{content.path}:{line}: no JSON object", "each line must be one object; nothing was imported"
@@ -154,7 +186,7 @@ def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
 
 def _column(name: str, values: list[Any]) -> tuple[pl.Series, bool]:
     """Make a column of numbers, text or lists of numbers; anything nested stays JSON text (second answer: true)."""
-    kinds = {type(value) for value in values if value is not None}
+    kinds = {float if isinstance(value, Written) else type(value) for value in values if value is not None}
     if not kinds or kinds == {bool}:
         return pl.Series(name, values, pl.Boolean if kinds else pl.String), False
     if kinds <= {int, float, bool}:
@@ -162,7 +194,7 @@ def _column(name: str, values: list[Any]) -> tuple[pl.Series, bool]:
     if kinds <= {int, float, bool, str}:
         return pl.Series(name, [None if v is None else str(v) for v in values], pl.String), False
     items = [item for value in values if isinstance(value, list) for item in value]
-    if kinds == {list} and all(type(item) in (int, float) for item in items) and _fit(items):
+    if kinds == {list} and all(type(item) in (int, float, Written) for item in items) and _fit(items):
         inner = pl.Float64 if any(isinstance(item, float) for item in items) else pl.Int64
         return pl.Series(name, values, pl.List(inner), strict=False), False
     return pl.Series(name, [None if v is None else _dump(v) for v in values], pl.String), True

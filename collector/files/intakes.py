@@ -6,10 +6,12 @@ from collector.files.bills import decode as bills
 from collector.files.blocks import decode as blocks
 from collector.files.devices import decode as devices
 from collector.files.intake import Intake
+from collector.files.prices import decode as prices
 from collector.files.traces import decode as traces
 
 INTAKES: tuple[Intake, ...] = (
     devices.INTAKE,
+    prices.INTAKE,
     access.INTAKE,
     benchmarks.INTAKE,
     traces.INTAKE,

@@ -39,6 +39,7 @@ class FileKind(StrEnum):
     BILL = "bill"
     LLM_USAGE = "llm_usage"
     LLM_CALLS = "llm_calls"
+    PRICES = "prices"
 
 
 @dataclass(frozen=True, slots=True)

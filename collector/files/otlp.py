@@ -17,6 +17,7 @@ from collector.files.documents import line_of_break
 from collector.files.labels import label_metrics, label_requests
 from collector.files.options import ImportOptions
 from collector.otlp.decode import decode_json, decode_protobuf
+from collector.otlp.logs import records
 from collector.otlp.metrics import MetricsDecoder
 from store.batch import Batch
 from store.errors import SourceError, UsageError
@@ -42,7 +43,7 @@ def decode_otlp(content: Content, options: ImportOptions, source: str) -> Batch:
     if drops[LOGS] and not any(batch.rows for batch in batches):
         raise SourceError(
             f"{content.path}: {drops[LOGS]} OTLP log records and nothing else; infractl takes traces and metrics",
-            "send the logs to a log store; the requests they belong to come in as spans",
+            "import the traces of the same program: what an event says of a request is on its span",
         )
     return Batch(source, _joined(batches, options.labels), dict(drops))
 
@@ -76,7 +77,7 @@ def _decode(body: bytes, options: ImportOptions, metrics: MetricsDecoder) -> Bat
         metrics.committed(pushed)
         return pushed.batch
     if "resourceLogs" in document:
-        return Batch("otlp", {}, {LOGS: sum(_records(document["resourceLogs"]))})
+        return Batch("otlp", {}, {LOGS: sum(1 for _ in records(document["resourceLogs"]))})
     return decode_json(body, options.content)
 
 
@@ -86,17 +87,6 @@ def _object(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return document if isinstance(document, dict) else {}
-
-
-def _records(groups: Any) -> Iterator[int]:
-    """Yield the number of log records of each scope."""
-    for group in _maps(groups):
-        for part in _maps(group.get("scopeLogs")):
-            yield len(_maps(part.get("logRecords")))
-
-
-def _maps(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _documents(body: bytes) -> Iterator[tuple[int, bytes]]:

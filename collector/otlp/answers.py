@@ -6,6 +6,7 @@ from typing import NamedTuple
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -22,6 +23,12 @@ STORE_RETRY_AFTER_S = 5.0
 """How long a sender waits when the store failed: a full disk is not freed in a second."""
 
 
+LOGS_REFUSED = (
+    "infractl takes traces and metrics: what a log record says of a request is on its span; send logs elsewhere"
+)
+"""What a sender of logs is told."""
+
+
 def metrics_response(pushed: Pushed) -> ExportMetricsServiceResponse:
     """Answer for stored metrics; points that were refused make it a partial success, which no sender retries."""
     answer = ExportMetricsServiceResponse()
@@ -30,6 +37,15 @@ def metrics_response(pushed: Pushed) -> ExportMetricsServiceResponse:
         reasons = "; ".join(f"{reason}: {n} ({REASONS.get(reason, '')})" for reason, n in sorted(refused.items()))
         answer.partial_success.rejected_data_points = sum(refused.values())
         answer.partial_success.error_message = f"points refused: {reasons}"
+    return answer
+
+
+def logs_response(batch: Batch) -> ExportLogsServiceResponse:
+    """Answer for log records: none is stored, which a partial success says without asking for another try."""
+    answer = ExportLogsServiceResponse()
+    if refused := sum(batch.drops.values()):
+        answer.partial_success.rejected_log_records = refused
+        answer.partial_success.error_message = LOGS_REFUSED
     return answer
 
 

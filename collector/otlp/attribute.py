@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from collector.otlp.arrivals import ARRIVAL_NAMES
 from collector.otlp.content import ContentOptions, kept_value
-from collector.otlp.dialects import Index
+from collector.otlp.dialects import Converter, Index
+from collector.otlp.parameters import COLUMN as PARAMETERS
 
 _LEFT_OUT = ""
 
@@ -33,21 +34,29 @@ class Promoted(NamedTuple):
 def prepare(key: str, value: Any, options: ContentOptions, names: Index) -> Attribute:
     """Cut a value or leave it out, as `options` say, and read it as the column of its name.
 
-    Arrays of arrival times are read whole: they are stored in a table of their own.
+    Arrays of arrival times are read whole: they are stored in a table of their own. So are parameters, where they fit.
     """
+    entry = names.get(key)
     kept = kept_value(key, value, options)
     if kept is None:
-        return Attribute(key, None, False, _LEFT_OUT, 0, None)
+        return _of_content(key, value, entry)
     stored, cut = kept
-    entry = names.get(key)
     if entry is None:
         return Attribute(key, stored, cut, None, 0, None)
     column, rank, read = entry
-    whole = column in ARRIVAL_NAMES
+    whole = column in ARRIVAL_NAMES or column == PARAMETERS
     converted = read(value if whole else stored)
     if converted is None:
         return Attribute(key, stored, cut, None, 0, None)
     return Attribute(key, stored, cut and not whole, column, rank, converted)
+
+
+def _of_content(key: str, value: Any, entry: tuple[str, int, Converter] | None) -> Attribute:
+    """Read the columns that content holds; its text is left out."""
+    converted = entry[2](value) if entry else None
+    if entry is None or converted is None:
+        return Attribute(key, None, False, _LEFT_OUT, 0, None)
+    return Attribute(key, None, False, entry[0], entry[1], converted)
 
 
 def prepare_all(attributes: Mapping[str, Any], options: ContentOptions, names: Index) -> list[Attribute]:

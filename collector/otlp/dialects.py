@@ -9,6 +9,7 @@ from typing import Any
 
 from collector.otlp.arrivals import ARRIVAL_NAMES
 from collector.otlp.failures import error_type, grpc_error, http_error
+from collector.otlp.parameters import COLUMN, parameters_of
 from collector.otlp.values import (
     count,
     finish_reason,
@@ -175,5 +176,8 @@ def index(table: Mapping[str, Names]) -> Index:
     return {name: (column, rank, read) for column, names in table.items() for rank, (name, read) in enumerate(names)}
 
 
-SPAN_INDEX = index({**SPAN_NAMES, **ARRIVAL_NAMES})
+PARAMETER_NAMES: dict[str, Names] = {COLUMN: _as(parameters_of, "llm.invocation_parameters")}
+"""Attributes that are several columns; their own text is left out with conversations."""
+
+SPAN_INDEX = index({**SPAN_NAMES, **ARRIVAL_NAMES, **PARAMETER_NAMES})
 RESOURCE_INDEX = index(RESOURCE_NAMES)

@@ -1,5 +1,7 @@
 """OTLP/gRPC receiver: Export of TraceService and MetricsService, acknowledged only after COMMIT.
 
+LogsService refuses every record in a partial success.
+
 Requests reach us as bytes, so that our decoder (and its repair of invalid UTF-8) reads them, not gRPC's.
 """
 
@@ -15,7 +17,7 @@ from collector.otlp.answers import error_status, refusal_of
 from collector.otlp.content import DEFAULT_CONTENT, ContentOptions
 from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts, Submit
-from collector.otlp.signals import PROTOBUF, Signal, metrics, traces
+from collector.otlp.signals import PROTOBUF, Signal, logs, metrics, traces
 from collector.push.batch import Pushed
 from store.errors import BusyError, InfractlError, SourceError
 
@@ -64,7 +66,8 @@ def start(
         ],
     )
     counted, room = counts or ReceiverCounts(), _Room()
-    for name, signal in (("Trace", traces(options)), ("Metrics", metrics(decoder or MetricsDecoder()))):
+    signals = {"Trace": traces(options), "Metrics": metrics(decoder or MetricsDecoder()), "Logs": logs()}
+    for name, signal in signals.items():
         method = grpc.unary_unary_rpc_method_handler(_Exporter(submit, signal, counted, room).export)
         service = _SERVICE.format(name.lower(), name)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": method}),))

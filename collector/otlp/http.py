@@ -1,4 +1,7 @@
-"""OTLP/HTTP receiver: POST /v1/traces and /v1/metrics as an ASGI app, acknowledged only after COMMIT."""
+"""OTLP/HTTP receiver: POST /v1/traces and /v1/metrics as an ASGI app, acknowledged only after COMMIT.
+
+Log records are answered with a partial success that refuses them all: a sender of three signals needs no other setting.
+"""
 
 import asyncio
 import json
@@ -10,7 +13,7 @@ from functools import partial
 from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from collector.otlp.answers import UnsupportedError, error_status, refusal_of
@@ -19,7 +22,7 @@ from collector.otlp.cors import cors
 from collector.otlp.inflate import ENCODINGS
 from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts, Submit
-from collector.otlp.signals import JSON, PROTOBUF, Signal, metrics, traces
+from collector.otlp.signals import JSON, PROTOBUF, Signal, logs, metrics, traces
 from collector.push.batch import Pushed
 from collector.push.bodies import DEFAULT_LIMITS, Bodies, Limits
 from store.errors import InfractlError
@@ -40,10 +43,13 @@ def create_app(
     points of a stored batch are told as partial success.
     """
     receiver = _Receiver(submit, limits, counts or ReceiverCounts())
-    signals = {"/v1/traces": traces(options), "/v1/metrics": metrics(decoder or MetricsDecoder())}
+    signals = {
+        "/v1/traces": traces(options),
+        "/v1/metrics": metrics(decoder or MetricsDecoder()),
+        "/v1/logs": logs(),
+    }
     routes = [Route(path, partial(receiver.export, signal), methods=["POST"]) for path, signal in signals.items()]
-    logs = Route("/v1/logs", _no_logs, methods=["POST"])
-    app = Starlette(routes=[*routes, logs], middleware=cors(origins, receiver.counts))
+    app = Starlette(routes=routes, middleware=cors(origins, receiver.counts))
     app.state.counts = receiver.counts
     return app
 
@@ -108,9 +114,3 @@ class _Receiver:
             return Response(status.SerializeToString(), refusal.http_status, headers, PROTOBUF)
         text = json.dumps({"code": status.code, "message": status.message})
         return Response(text, refusal.http_status, headers, JSON)
-
-
-async def _no_logs(request: Request) -> Response:
-    return PlainTextResponse(
-        f"{request.url.path} is not received: infractl takes traces (/v1/traces) and metrics (/v1/metrics)\n", 404
-    )

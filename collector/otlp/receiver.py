@@ -11,7 +11,7 @@ from store.batch import Batch, Receipt
 
 Submit = Callable[[Batch], "Future[Receipt]"]
 """Queue a batch; the future resolves after COMMIT. Raises BusyError when the queue is full."""
-TRACES, METRICS = "traces", "metrics"
+TRACES, METRICS, LOGS = "traces", "metrics", "logs"
 
 
 class ReceiverCounts:
@@ -46,7 +46,7 @@ class ReceiverCounts:
     def requests(self) -> Mapping[tuple[str, str, str], int]:
         """Requests by (protocol, signal, outcome).
 
-        Protocols are `http` and `grpc` (OTLP) and `remote_write`; signals are `traces` and `metrics`.
+        Protocols are `http` and `grpc` (OTLP) and `remote_write`; signals are `traces`, `metrics` and `logs`.
         """
         with self._lock:
             return dict(self._requests)

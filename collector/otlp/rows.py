@@ -14,6 +14,7 @@ from collector.otlp.arrivals import CHUNK_EVENTS, Arrivals, Event, seen, stated
 from collector.otlp.attribute import Attribute, prepare_all, promote
 from collector.otlp.content import ContentOptions, clip, keep, keep_of_event
 from collector.otlp.dialects import PREFILL_FROM_DISPATCH, RESOURCE_INDEX
+from collector.otlp.parameters import COLUMN as PARAMETERS
 from collector.otlp.places import place
 from collector.otlp.requests import REQUESTS, derive_latency, name_error, name_request
 from collector.otlp.stages import queue_from_stages
@@ -116,6 +117,10 @@ def refusal(span: WireSpan) -> str | None:
 def rows_of(origin: Origin, span: WireSpan, options: ContentOptions) -> tuple[dict[str, Any], Arrivals | None]:
     """Return the row of a valid span (columns it lacks are absent), and when its tokens arrived."""
     row, sources, rest, cut = promote(span.attributes)
+    if PARAMETERS in row:
+        row = {**row.pop(PARAMETERS), **row}
+        if (text := sources[PARAMETERS].value) is not None:
+            rest[sources[PARAMETERS].key] = text
     kind = _KINDS[span.kind] if 0 <= span.kind < len(_KINDS) else None
     status = _STATUSES[span.status] if 0 <= span.status < len(_STATUSES) else None
     duration_s, doubt = _duration(span.start_ns, span.end_ns)

@@ -1,15 +1,16 @@
-"""The two signals of OTLP as what a receiver does with a body: decode it, take note of the commit, answer."""
+"""The signals of OTLP as what a receiver does with a body: decode it, take note of the commit, answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from collector.otlp.answers import export_response, metrics_response
+from collector.otlp.answers import export_response, logs_response, metrics_response
 from collector.otlp.content import ContentOptions
 from collector.otlp.decode import decode_json, decode_protobuf
+from collector.otlp.logs import count_json, count_protobuf
 from collector.otlp.metrics import MetricsDecoder
-from collector.otlp.receiver import METRICS, TRACES
+from collector.otlp.receiver import LOGS, METRICS, TRACES
 from collector.push.batch import Pushed
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -42,3 +43,9 @@ def metrics(decoder: MetricsDecoder, clock: Clock = lambda: datetime.now(UTC)) -
         JSON: lambda body: decoder.decode_json(body, clock()),
     }
     return Signal(METRICS, decoders, decoder.committed, metrics_response)
+
+
+def logs() -> Signal:
+    """Return what is done with log records: they are counted as refused."""
+    decoders = {PROTOBUF: lambda body: Pushed(count_protobuf(body)), JSON: lambda body: Pushed(count_json(body))}
+    return Signal(LOGS, decoders, lambda _: None, lambda pushed: logs_response(pushed.batch))

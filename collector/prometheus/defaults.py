@@ -8,7 +8,8 @@ import msgspec
 class GlobalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Defaults of all jobs. Names and meaning are Prometheus', its interval is 1 m and its pages are unlimited.
 
-    Every key that Prometheus has is taken; those of `NO_EFFECT` change nothing here.
+    Every key that Prometheus has is taken; those of `NO_EFFECT` change nothing here. `time_zone` is infractl's own: the
+    zone of printed times and of days.
     """
 
     scrape_interval: str = "15s"
@@ -19,6 +20,7 @@ class GlobalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     label_limit: int = 0
     label_name_length_limit: int = 0
     label_value_length_limit: int = 0
+    time_zone: str = "UTC"
     evaluation_interval: Any = None
     rule_query_offset: Any = None
     external_labels: Any = None

@@ -9,8 +9,9 @@ import click
 
 from analytics.catalog import ANALYSES
 from infractl.render import FORMATS
-from infractl.settings import store_options
+from infractl.settings import store_options, zone_option
 from store.errors import ExitCode
+from store.zone import utc_window
 
 SEVERITIES = ("info", "warning", "critical")
 
@@ -42,7 +43,7 @@ def _options(command: Any) -> Any:
     for option in reversed(
         (
             click.option("--since", metavar="DURATION", help="The time before now, like 24h or 7d."),
-            click.option("--window", metavar="A..B", help="From A to B (UTC unless with an offset)."),
+            click.option("--window", metavar="A..B", help="From A to B (in the report zone unless with an offset)."),
             click.option("--where", metavar="K=V", multiple=True, help="Keep rows with K=V; repeatable."),
             click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True),
             click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."),
@@ -56,6 +57,7 @@ def _options(command: Any) -> Any:
 @click.group(cls=AnalysisGroup, invoke_without_command=True)
 @click.option("--all", "every", is_flag=True, help="Run every analysis.")
 @_options
+@zone_option
 @store_options
 def command(every: bool, **options: Any) -> int | None:
     """Run an analysis and print what it found.
@@ -80,7 +82,7 @@ def _command(analysis: Any) -> click.Command:
 
     made = click.Command(analysis.name, callback=callback, help=analysis.doc, short_help=analysis.title)
     made.params = [_option(f) for f in own]
-    wrapped: click.Command = _options(store_options(made))
+    wrapped: click.Command = _options(zone_option(store_options(made)))
     return wrapped
 
 
@@ -106,7 +108,7 @@ def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any
         results = [access.analyze(name, asked, window) for name in names]
     finally:
         access.close()
-    text = "\n".join(render(result, options["format"]) for result in results)
+    text = "\n".join(render(result, options["format"], options["time_zone"]) for result in results)
     if options["output"]:
         options["output"].write_text(text, encoding="utf-8")
     else:
@@ -120,7 +122,7 @@ def _window(options: dict[str, Any]) -> str | None:
     if options["since"] and options["window"]:
         raise click.UsageError("give --since or --window, not both")
     chosen: str | None = options["since"] or options["window"]
-    return chosen
+    return chosen and utc_window(chosen, options["time_zone"])
 
 
 def _pair(text: str) -> tuple[str, str]:

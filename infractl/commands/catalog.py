@@ -21,6 +21,7 @@ COMMANDS = {
     "probe": Entry("probe", "Make synthetic requests: name lookup, TCP, TLS, first token, tokens after it, errors."),
     "sql": Entry("sql", "Run one read-only SELECT."),
     "export": Entry("export", "Write a table to a Parquet or CSV file."),
+    "maintain": Entry("maintain", "Seal, roll up, keep in bounds, verify, back up and restore what is stored."),
     "rules": Entry("rules", "Prometheus rules and Alertmanager configuration from the same triggers."),
     "config": Entry("config", "Write, show and check infractl.yaml."),
 }

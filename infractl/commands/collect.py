@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infractl.render import FRAME_FORMATS
-from infractl.settings import current_config, store_options
+from infractl.settings import current_config, report_zone, store_options
 from store.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def command(sources: Sequence[str], once: bool, every: str | None, label: Sequen
             collect_forever(found, access)
             return
         outcomes = collect_once(found, access)
-        click.echo(render_frame(_table(outcomes), given["format"]), nl=False)
+        click.echo(render_frame(_table(outcomes), given["format"], report_zone()), nl=False)
     finally:
         access.close()
     if not outcomes or not all(outcome.health.up for outcome in outcomes):

@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from infractl.configfile import DEFAULT_FILE, ConfigFile, load
-from infractl.settings import SECTIONS, check_top_level, command_defaults, content, schedules, telemetry
+from infractl.settings import (
+    SECTIONS,
+    ZONE_VARIABLE,
+    check_top_level,
+    check_zone,
+    command_defaults,
+    content,
+    schedules,
+    telemetry,
+)
 from store.errors import UsageError
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -51,18 +60,23 @@ def show(file: Path | None) -> None:
 
 def _check(config: ConfigFile) -> None:
     """Check every section as the commands would."""
+    from infractl.pricing import own_prices
     from infractl.probing import configured_probes
     from infractl.sources import kv_event_entries, local_targets, scrape_jobs
+    from infractl.storage import store_settings
 
     check_top_level(config)
+    check_zone(config)
     for name, made in _commands().items():
         command_defaults(config, made, (name,))
     scrape_jobs(config)
     local_targets(config)
     kv_event_entries(config)
     configured_probes(config)
+    own_prices(config)
     content(config)
     telemetry(config)
+    store_settings(config)
     _check_analyses(schedules(config), config)
 
 
@@ -115,5 +129,7 @@ def _row(config: ConfigFile, name: str, option: click.Option) -> tuple[str, Any,
         return f"{name}.{key}", section[written], config.where(name, written)
     if key in ("data", "server") and key in config.values:
         return f"{name}.{key}", config.values[key], config.where(key)
+    if variable == ZONE_VARIABLE and "time_zone" in (config.values.get("global") or {}):
+        return f"{name}.{key}", config.values["global"]["time_zone"], config.where("global", "time_zone")
     default = option.get_default(click.Context(click.Command(name)))
     return f"{name}.{key}", "" if default is None else default, "default"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from infractl.settings import store_options
+from infractl.settings import current_config, store_options
 from store.errors import ExitCode, UsageError
 
 SEVERITIES = ("info", "warning", "critical")
@@ -52,11 +52,12 @@ def _of_store(options: Mapping[str, Any], limits_s: Mapping[str, float]) -> dict
     from infractl.access import open_access
     from infractl.doctor.facts import nothing
     from infractl.doctor.report import report
+    from infractl.pricing import own_prices
     from store.database import FILE_NAME
 
     if options["server"] is None and not (options["data"] / FILE_NAME).exists():
         return report(nothing(datetime.now(UTC)))
-    access = open_access(options["data"], options["server"])
+    access = open_access(options["data"], options["server"], prices=own_prices(current_config()))
     try:
         return access.doctor(options["since"], limits_s)
     finally:

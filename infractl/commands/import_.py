@@ -1,13 +1,15 @@
 """`infractl import`: files in."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from infractl.render import FRAME_FORMATS
-from infractl.settings import content, current_config, store_options
+from infractl.settings import content, current_config, report_zone, store_options
 from store.window import parse_time
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from collector.files import Imported, ImportOptions
     from infractl.access import Access
-    from store.batch import Receipt
+    from store.batch import Batch, Receipt
 
 KINDS = (
     "requests", "series", "otlp", "prometheus",
@@ -23,9 +25,9 @@ KINDS = (
     "access_log", "benchmark",
     "jaeger", "langfuse", "sdk_spans", "servegen",
     "mooncake_trace", "lmcache_agent_trace", "kv_events",
-    "bill", "llm_usage", "llm_calls",
+    "bill", "llm_usage", "llm_calls", "prices",
 )  # fmt: skip
-_ROWS = ("spans", "metric_samples", "events", "token_arrivals", "kv_events", "costs", "benchmarks")
+_ROWS = ("spans", "metric_samples", "events", "token_arrivals", "kv_events", "costs", "prices", "benchmarks")
 """Tables whose rows count as imported; metric_series only names what metric_samples hold."""
 
 
@@ -37,7 +39,9 @@ _ROWS = ("spans", "metric_samples", "events", "token_arrivals", "kv_events", "co
 @click.option("--map", metavar="FIELD=COLUMN,...", multiple=True, help="Column, or arithmetic over columns.")
 @click.option("--unit", metavar="FIELD=UNIT,...", multiple=True, help="s ms us ns, percent, MiB, ...")
 @click.option("--label", metavar="K=V", multiple=True, help="service=chat, environment=prod, or any label.")
-@click.option("--time-zone", metavar="ZONE", default="UTC", show_default=True, help="Zone of times that name none.")
+@click.option(
+    "--time-zone", metavar="ZONE", default="UTC", show_default=True, help="Zone of times in the files that name none."
+)
 @click.option("--start", metavar="TIME", help="When zero was, for a clock that counts from zero.")
 @click.option("--time", metavar="TIME", help="Time of content that carries none.")
 @click.option("--format", type=click.Choice(FRAME_FORMATS), default="table", show_default=True)
@@ -53,8 +57,8 @@ def command(paths: Sequence[Path], **given: Any) -> None:
     errors), fabricmanager.log, and files below /sys/class/infiniband. --label host=NAME says which machine it was.
 
     Traces: OTLP, Jaeger, Langfuse, spans that an SDK printed. Access logs: AWS ALB, nginx, Apache, Envoy. Money: FOCUS,
-    AWS CUR, Azure, OCI, usage of OpenAI, Anthropic and LiteLLM. Load tests: AIPerf, GuideLLM, vllm bench,
-    inference-perf, LLMPerf, nccl-tests. Prefix blocks: Mooncake and LMCache traces, recorded KV-cache events.
+    AWS CUR, Azure, OCI, usage of OpenAI, Anthropic and LiteLLM, lists of prices. Load tests: AIPerf, GuideLLM, vllm
+    bench, inference-perf, LLMPerf, nccl-tests. Prefix blocks: Mooncake and LMCache traces, recorded KV-cache events.
 
     For requests FIELD is a column of the table spans (ts, ttft_s, e2e_s, input_tokens, ...); for time series it is the
     metric that a column is (requests_waiting, kv_cache_usage_ratio, ...), or ts. Well-known column names need no --map.
@@ -71,7 +75,7 @@ def command(paths: Sequence[Path], **given: Any) -> None:
     finally:
         access.close()
         if done:
-            click.echo(render_frame(_table(done), given["format"]), nl=False)
+            click.echo(render_frame(_table(done), given["format"], report_zone()), nl=False)
 
 
 def _options(given: dict[str, Any]) -> "ImportOptions":
@@ -97,7 +101,21 @@ def _import(access: "Access", path: Path, options: "ImportOptions") -> dict[str,
 
     imported = load(path, options)
     _talk(imported)
-    return _line(imported, access.append(imported.batches))
+    return _line(imported, access.append([_dated(access, batch) for batch in imported.batches]))
+
+
+def _dated(access: "Access", batch: "Batch") -> "Batch":
+    """Say when prices start whose list has no date: that depends on those stored."""
+    if "prices" not in batch.frames:
+        return batch
+    import polars as pl
+
+    from collector.prices.history import dated
+    from store.tables import PRICES
+
+    stored = PRICES.conform(pl.DataFrame(access.sql("SELECT * FROM prices", None)))
+    rows = dated(batch.frames[PRICES.name], stored, datetime.now(UTC))
+    return replace(batch, frames={**batch.frames, PRICES.name: rows})
 
 
 def _talk(imported: "Imported") -> None:
@@ -116,7 +134,7 @@ def _line(imported: "Imported", receipts: "Sequence[Receipt]") -> dict[str, Any]
         time
         for batch in imported.batches
         for name in _ROWS
-        if name in batch.frames
+        if name in batch.frames and "ts" in batch.frames[name]
         for time in (batch.frames[name]["ts"].min(), batch.frames[name]["ts"].max())
         if time is not None
     ]

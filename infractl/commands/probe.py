@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infractl.render import FRAME_FORMATS
-from infractl.settings import current_config, store_options
+from infractl.settings import current_config, report_zone, store_options
 from store.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _take(rounds: "Sequence[Round]", given: Mapping[str, Any]) -> int:
     if not given["no_store"]:
         _store(rounds, given)
     result = result_of(rounds)
-    click.echo(render(result, given["format"]), nl=False)
+    click.echo(render(result, given["format"], report_zone()), nl=False)
     if not any(made.answered for made in rounds):
         return ExitCode.SOURCE
     return ExitCode.FINDINGS if given["fail_on_error"] and result.findings else ExitCode.OK

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infractl.settings import config_option, store_options
+from infractl.settings import config_option, store_options, zone_option
 from store.errors import ConfigError, SourceError, UsageError
 from store.window import format_duration, parse_duration
 
@@ -119,9 +119,10 @@ def test(site: dict[str, Any], output: Path | None) -> None:
 
 @command.command()
 @click.option("--alertmanager-url", metavar="URL", required=True, help="Alertmanager, like http://127.0.0.1:9093.")
+@zone_option
 @store_options
 @click.pass_obj
-def push(site: dict[str, Any], /, alertmanager_url: str, data: Path, server: str | None, config: Path | None) -> None:
+def push(site: dict[str, Any], /, alertmanager_url: str, data: Path, server: str | None, **given: Any) -> None:
     """Send the findings of every analysis to Alertmanager, where there is no Prometheus to do it.
 
     Run it every few minutes: a finding that lasts is sent again, one that is not resolves after 15 minutes. Each
@@ -133,14 +134,13 @@ def push(site: dict[str, Any], /, alertmanager_url: str, data: Path, server: str
     from infractl.access import open_access
     from rules.push import alerts, deliver
 
-    del config
     analyses = load_all()
     access = open_access(data, server)
     try:
         results = [(a, access.analyze(a.name, {}, format_duration(a.lookback))) for a in analyses]
     finally:
         access.close()
-    posts = alerts(results, _read_options(**site), datetime.now(UTC))
+    posts = alerts(results, _read_options(**site), datetime.now(UTC), zone=given["time_zone"])
     refused = deliver(posts, _sender(alertmanager_url))
     for alert, reason in refused:
         click.echo(f"refused: {alert['labels']}: {reason}")

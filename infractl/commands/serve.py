@@ -1,12 +1,15 @@
 """`infractl serve`."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from infractl.settings import config_option, content, current_config, data_option, schedules, telemetry
+from infractl.settings import config_option, content, current_config, data_option, schedules, telemetry, zone_option
 from store.errors import UsageError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 
 @click.command()
@@ -24,13 +27,16 @@ from store.errors import UsageError
     help="Origin whose pages may send OTLP/HTTP, e.g. https://chat.example.com; repeatable.  [default: none]",
 )
 @click.option("--base-path", default="/", show_default=True, help="Path the dashboard is served under, e.g. /infra/.")
-def command(data: Path, base_path: str, **ports: Any) -> None:
+@zone_option
+def command(data: Path, base_path: str, time_zone: "ZoneInfo", **ports: Any) -> None:
     """Collect, store, analyse, alert and show, in one process."""
     from collector.otlp.cors import checked_origins
+    from infractl.pricing import own_prices
     from infractl.probing import configured_probes
     from infractl.server.log import log_to_stderr
     from infractl.server.process import Options, serve
     from infractl.sources import kv_event_entries, local_targets, scrape_jobs
+    from infractl.storage import store_settings
 
     log_to_stderr()
     config = current_config()
@@ -42,12 +48,15 @@ def command(data: Path, base_path: str, **ports: Any) -> None:
         otlp_grpc_port=_or_off(ports["otlp_grpc_port"]),
         otlp_allowed_origins=checked_origins(ports["otlp_allowed_origins"]),
         base_path=checked_base(base_path),
+        time_zone=time_zone,
         targets=local_targets(config),
         jobs=scrape_jobs(config),
         kv_events=kv_event_entries(config),
         probes=configured_probes(config),
+        prices=own_prices(config),
         content=content(config),
         telemetry=telemetry(config),
+        store=store_settings(config),
         schedules=schedules(config),
     )
     serve(options, announce)

@@ -21,12 +21,15 @@ def command(text: str, limit: int | None, data: Path, server: str | None, **opti
 
     from infractl.access import open_access
     from infractl.render import render_frame
+    from store.limits import truncated
 
     access = open_access(data, server)
     try:
         table = access.sql(text, limit)
     finally:
         access.close()
+    if limit is None and (cut := truncated(table)):
+        click.echo(f"only part of the rows: {cut}", err=True)
     twice = [name for name in table.column_names if table.column_names.count(name) > 1]
     if twice:
         raise UsageError(f"sql: two columns are called {twice[0]!r}", "name them apart with AS")

@@ -17,6 +17,7 @@ from infractl.doctor import (
     refused,
     targets,
     types,
+    unpriced,
 )
 from infractl.doctor.advice import Advice, worst_first
 from infractl.doctor.facts import Facts
@@ -37,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     clocks.check,
     joins.check,
     absences.check,
+    unpriced.check,
     refused.check,
 )
 

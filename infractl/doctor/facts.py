@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from infractl.pricing import priced_models
 from store.query import MetricQuery
 from store.window import Window, format_time
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from collector.prices.override import Entry
     from store.database import Database
 
 _SERIES = """
@@ -46,7 +48,8 @@ class Facts:
     requests per service; `drops`: refused rows; `buckets`: by canonical latency histogram its buckets per service
     (`analytics.metrics.histograms.buckets`); `workers`: samples of gauges with a label pid; `targets`, `discovery`,
     `receivers`, `kv_events`, `probes` and `absences` (what readers here cannot see): state of the running process,
-    empty where none runs; `limits_s`: latency limits asked for, by canonical histogram.
+    empty where none runs; `limits_s`: latency limits asked for, by canonical histogram; `models`: models of the
+    requests with the source of their price (`infractl.pricing.priced_models`).
     """
 
     now: datetime
@@ -64,10 +67,14 @@ class Facts:
     absences: Sequence[Mapping[str, Any]] = ()
     limits_s: Mapping[str, float] = field(default_factory=dict)
     serving: bool = False
+    models: Sequence[Mapping[str, Any]] = ()
 
 
-def gather(database: "Database", now: datetime, since: timedelta, **live: Any) -> Facts:
-    """Read what the store has of the time `since` before `now` (aware); `live` are the fields of a running process."""
+def gather(database: "Database", now: datetime, since: timedelta, prices: "Sequence[Entry]" = (), **live: Any) -> Facts:
+    """Read what the store has of the time `since` before `now` (aware).
+
+    `prices` are a person's own, `live` the fields of a running process.
+    """
     times = {"since": _naive(now - since), "until": _naive(now)}
     series = _frame(database, _SERIES.format(**times))
     window = Window(now - since, now + timedelta(microseconds=1))
@@ -79,6 +86,7 @@ def gather(database: "Database", now: datetime, since: timedelta, **live: Any) -
         workers=_workers(database, series, window),
         services=_frame(database, _SERVICES.format(**times)),
         drops=_frame(database, _DROPS),
+        models=priced_models(database, window, prices),
         **live,
     )
 

@@ -1,10 +1,14 @@
 """/api/v1, /metrics and /healthz as starlette routes."""
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
@@ -18,6 +22,7 @@ from analytics.codec import to_json
 from collector.browser import script as browser
 from infractl import wire
 from infractl.exposition import Exposition
+from infractl.maintenance import maintain
 from infractl.runner import run_named
 from store.batch import Batch, Receipt
 from store.database import Database
@@ -25,6 +30,7 @@ from store.errors import BusyError, ExitCode, InfractlError, UsageError
 from store.window import parse_duration
 
 Handler = Callable[[Request], Awaitable[Response]]
+Body = TypeVar("Body", bound=msgspec.Struct)
 _HTTP_STATUS = {ExitCode.USAGE: 400, ExitCode.STORE: 503, ExitCode.SOURCE: 502}
 
 
@@ -33,6 +39,15 @@ class SqlRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     sql: str
     limit: int | None = None
+    all_rows: bool = False
+
+
+class MaintainRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of POST /api/v1/maintain."""
+
+    tasks: list[str] = []
+    verify: bool = False
+    backup: str | None = None
 
 
 class Api:
@@ -61,6 +76,7 @@ class Api:
             Route("/api/v1/analyses", _told(self.analyses)),
             Route("/api/v1/analyses/{name}", _told(self.analysis)),
             Route("/api/v1/sql", _told(self.sql), methods=["POST"]),
+            Route("/api/v1/maintain", _told(self.maintain), methods=["POST"]),
             Route("/api/v1/append", _told(self.append), methods=["POST"]),
         ]
 
@@ -113,13 +129,21 @@ class Api:
 
     async def sql(self, request: Request) -> Response:
         """Run one SELECT; the rows come as an Arrow stream."""
-        _require(request, "application/json")
+        asked = await _body(request, SqlRequest, '{"sql": "SELECT …", "limit": 1000}')
+        gone = threading.Event()
+        watching = asyncio.create_task(_watch(request, gone))
         try:
-            asked = msgspec.json.decode(await request.body(), type=SqlRequest)
-        except msgspec.DecodeError as error:
-            fact = f"the body is no SQL request: {error}"
-            raise UsageError(fact, 'send {"sql": "SELECT …", "limit": 1000}') from error
-        return Response(await run_in_threadpool(self._rows, asked), media_type="application/vnd.apache.arrow.stream")
+            rows = await run_in_threadpool(self._rows, asked, gone)
+        finally:
+            watching.cancel()
+        return Response(rows, media_type="application/vnd.apache.arrow.stream")
+
+    async def maintain(self, request: Request) -> Response:
+        """Do the store's own work now: {"tasks": ["seal", …], "verify": true, "backup": "DIR"}."""
+        asked = await _body(request, MaintainRequest, '{"tasks": ["seal"], "verify": true}')
+        backup = None if asked.backup is None else Path(asked.backup)
+        told = await run_in_threadpool(maintain, self._database, asked.tasks, asked.verify, backup)
+        return Response(orjson.dumps(told), media_type="application/json")
 
     async def append(self, request: Request) -> Response:
         """Store batches that a command decoded; answered after COMMIT."""
@@ -128,14 +152,33 @@ class Api:
         receipts = await run_in_threadpool(self._database.append, batches)
         return Response(wire.pack_receipts(receipts), media_type="application/json")
 
-    def _rows(self, asked: SqlRequest) -> bytes:
+    def _rows(self, asked: SqlRequest, gone: threading.Event) -> bytes:
         import pyarrow as pa
 
-        table = self._database.sql(asked.sql, asked.limit)
+        limits = self._database.query_limits
+        if asked.all_rows:
+            limits = replace(limits, rows=None)
+        table = self._database.sql(asked.sql, asked.limit, limits, gone)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
         return bytes(sink.getvalue())
+
+
+async def _body(request: Request, kind: type[Body], example: str) -> Body:
+    """Read a JSON body. Raises UsageError."""
+    _require(request, "application/json")
+    try:
+        return msgspec.json.decode(await request.body(), type=kind)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"the body cannot be read: {error}", f"send {example}") from error
+
+
+async def _watch(request: Request, gone: threading.Event) -> None:
+    """Set `gone` when the client hangs up: its query is called off."""
+    while not await request.is_disconnected():
+        await asyncio.sleep(0.2)
+    gone.set()
 
 
 def _require(request: Request, media_type: str) -> None:

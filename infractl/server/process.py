@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 import orjson
@@ -29,6 +30,7 @@ from collector.otlp import http as otlp_http
 from collector.otlp.content import ContentOptions
 from collector.otlp.metrics import MetricsDecoder
 from collector.otlp.receiver import ReceiverCounts
+from collector.prices.override import Entry
 from collector.probe.config import Probe
 from collector.probe.prober import Prober
 from collector.prometheus.job import Job as ScrapeJob
@@ -41,15 +43,19 @@ from infractl.doctor.facts import gather
 from infractl.doctor.report import report
 from infractl.exposition import Exposition
 from infractl.fleet import fleet
+from infractl.pricing import recent_models
 from infractl.server import selftrace
 from infractl.server.api import Api
 from infractl.server.schedule import Clock, Job, Scheduler, utc_now
 from infractl.server.source import StoreSource
+from infractl.server.upkeep import Upkeep
 from infractl.status import store_status
 from store.database import Database
 from store.errors import SourceError, UsageError
+from store.settings import StoreSettings
 from store.window import format_time, parse_duration
 from store.writer import Writer
+from store.zone import DEFAULT
 
 log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -70,12 +76,15 @@ class Options:
     otlp_grpc_port: int | None = 4317
     otlp_allowed_origins: tuple[str, ...] = ()
     base_path: str = "/"
+    time_zone: ZoneInfo = DEFAULT
     targets: tuple[Target, ...] = ()
     jobs: tuple[ScrapeJob, ...] = ()
     kv_events: tuple[KvEvents, ...] = ()
     probes: tuple[Probe, ...] = ()
+    prices: tuple[Entry, ...] = ()
     content: Content = field(default_factory=Content)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    store: StoreSettings = field(default_factory=StoreSettings)
     schedules: dict[str, AnalysisSchedule] = field(default_factory=dict)
     clock: Clock = utc_now
     initial: tuple[Result, ...] = ()
@@ -102,7 +111,7 @@ def serve(options: Options, ready: Callable[[Address], None]) -> None:
             "stored and send telemetry. Put it behind a proxy that authenticates, or use --host 127.0.0.1.",
             err=True,
         )
-    database = Database(options.data)
+    database = Database(options.data, options.store)
     try:
         asyncio.run(_Process(options, database).run(ready))
     finally:
@@ -128,6 +137,8 @@ class _Process:
         self.scraper = Scraper(options.targets, self.submit, jobs=options.jobs)
         self.kv_events = KvEventSubscriber(options.kv_events, self.submit)
         self.prober = Prober(options.probes, self.submit)
+        self.upkeep = Upkeep(database)
+        self.exposition.watch_store(self.upkeep.gauges)
         self.scheduler = Scheduler(database, _jobs(options), self.exposition, tracer, options.clock)
         self.source = StoreSource(database, tracer, self.status, lambda: self.scheduler.latest)
         self.api = Api(database, self.submit, self.exposition, self.fleet_status, self.doctor)
@@ -139,6 +150,10 @@ class _Process:
         return store_status(self.database) | {
             "lock": {"pid": os.getpid(), "server": self._url},
             "queued_rows": self.writer.queued_rows,
+            "upkeep": [
+                {"task": name, "at": format_time(at), "did": done.error or done.what, "seconds": round(done.seconds, 2)}
+                for name, (at, done) in self.upkeep.done.items()
+            ],
             "receivers": [
                 {"protocol": protocol, "signal": received, "outcome": outcome, "requests": count}
                 for (protocol, received, outcome), count in sorted(self.receivers.requests.items())
@@ -153,7 +168,14 @@ class _Process:
     def fleet_status(self) -> dict[str, Any]:
         """Status, and devices, engines and hosts as they are now."""
         now = self.options.clock()
-        return self.status() | fleet(self.database, now) | {"at": format_time(now)}
+        return (
+            self.status()
+            | fleet(self.database, now)
+            | {
+                "prices": recent_models(self.database, now, self.options.prices),
+                "at": format_time(now),
+            }
+        )
 
     def doctor(self, since: timedelta, limits_s: Mapping[str, float]) -> dict[str, Any]:
         """Look for what keeps this process from telling the truth."""
@@ -162,6 +184,7 @@ class _Process:
             self.database,
             self.options.clock(),
             since,
+            self.options.prices,
             targets=status["targets"],
             discovery=status["discovery"],
             absences=status["absences"],
@@ -212,6 +235,8 @@ class _Process:
             stack.push_async_callback(_cancel, scraping)
             for running in (self.kv_events.run(), self.prober.run()):
                 stack.push_async_callback(_cancel, asyncio.create_task(running))
+            self.upkeep.start()
+            stack.push_async_callback(asyncio.to_thread, self.upkeep.stop)
             self.scheduler.start()
             stack.push_async_callback(asyncio.to_thread, self.scheduler.stop)
             ready(Address(self._url, self._url + options.base_path, http_port, grpc_port))
@@ -221,7 +246,7 @@ class _Process:
         """Serve API and metrics at the root, the dashboard behind them."""
         from dashboards.app import create_app
 
-        dash = create_app(self.source, self.options.base_path)
+        dash = create_app(self.source, self.options.base_path, self.options.time_zone)
         pages: Any = WSGIMiddleware(dash.server, workers=8)
         written = remote_write.create_routes(self.submit, self.receivers)
         return Starlette(routes=[*self.api.routes(), *written, Mount("/", pages)])

@@ -11,7 +11,7 @@ from analytics import codec
 from analytics.analysis import Analysis, Params
 from analytics.catalog import load_all
 from analytics.result import Result, Status
-from store.query import MetricQuery, Query
+from store.query import Choice, MetricQuery, Query, RollupQuery
 from store.tables import SPANS
 from store.window import Window
 from tests.analytics.frames_of import METRIC_SCHEMA
@@ -24,13 +24,14 @@ ROWS: Mapping[str, Any] = {"text": "x", "int": 7, "id": 7, "float": 0.5, "bool":
 def schema(query: Query) -> dict[str, Any]:
     if isinstance(query, MetricQuery):
         return dict(METRIC_SCHEMA)
+    assert not isinstance(query, RollupQuery)
     stored = SPANS.schema()
     return {name: stored[name] for name in query.columns} | dict.fromkeys(query.attributes, pl.String())
 
 
-def frame(query: Query, rows: int, value: bool) -> pl.DataFrame:
+def frame(query: Query | Choice, rows: int, value: bool) -> pl.DataFrame:
     """Rows of a query: all columns given, or all null but the time."""
-    types = schema(query)
+    types = schema(query.raw if isinstance(query, Choice) else query)
     kinds = {c.name: c.kind for c in SPANS.columns}
     columns = {}
     for name, dtype in types.items():

@@ -16,6 +16,7 @@ from rules.alert import RuleOptions
 from rules.alertmanager import NotifyOptions, alertmanager_config
 from rules.build import to_yaml
 from rules.push import PATH, AlertPost, alerts, deliver
+from store.zone import zone
 from tests.rules.conftest import TRIGGERS, make_analysis, make_result
 from tests.rules.servers import ALERTMANAGER, alertmanager
 
@@ -91,3 +92,10 @@ def test_alertmanager_takes_labels_made_from_span_attributes_and_all_but_the_bad
     assert [post["labels"] for post, _ in refused] == [{"not a name": "x"}]
     assert {a["labels"]["alertname"] for a in stored} == {"TargetDown", "InfractlDeadMansSwitch"}
     assert len(stored) == 3
+
+
+def test_times_in_the_text_of_an_alert_are_of_the_report_zone_and_its_own_are_utc() -> None:
+    said = replace(DOWN, summary="it is down since 2026-11-30T11:00:00Z")
+    alert, _ = alerts([(ANALYSIS, make_result({}, (said,)))], RuleOptions(), NOW, zone=zone("Asia/Shanghai"))
+    assert alert["annotations"]["summary"] == "it is down since 2026-11-30T19:00:00+08:00"
+    assert alert["startsAt"] == "2026-11-30T11:00:00Z"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import polars as pl
@@ -9,6 +10,7 @@ import polars as pl
 from collector.files.options import ImportOptions
 from collector.files.rows import Rows
 from collector.files.times import Clock, read_times
+from store.money import read_money
 
 _AMERICAN = r"^\s*(\d{1,2})/(\d{1,2})/(\d{4})"  # Azure writes months first
 _NULLS = ["", "null"]
@@ -18,6 +20,15 @@ _FIRST_YEAR = 1990  # a charge before it is a number read as a time: the day of 
 def plain(name: str) -> str:
     """Write a column name so that spellings agree: 'lineItem/UsageType' and 'line_item_usage_type'."""
     return re.sub(r"[^a-z0-9]+", "", name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Amounts of money (Kind.MONEY), where a text is none, and where one lost digits beyond the 18th decimal."""
+
+    value: pl.Series
+    bad: pl.Series
+    rounded: pl.Series
 
 
 class Columns:
@@ -58,6 +69,19 @@ class Columns:
             numbers.append(cast.set(~cast.is_finite().fill_null(True), None))
         empty = pl.Series("number", [None], pl.Float64).new_from_index(0, self.height)
         return (_coalesce(numbers) if numbers else empty), bad
+
+    def money(self, names: Sequence[str]) -> Amounts:
+        """Return the first value of these columns as an exact amount, from the text that the file has."""
+        never = pl.Series([False]).new_from_index(0, self.height)
+        value = pl.Series("money", [None], pl.Decimal(38, 18)).new_from_index(0, self.height)
+        bad = lost = never
+        for name in self.real(names):
+            texts = self.rows.written.get(name)
+            amounts, no_amount, rounded = read_money(_text(self.rows.frame[name] if texts is None else texts))
+            lost |= value.is_null() & rounded
+            bad |= no_amount
+            value = _coalesce([value, amounts])
+        return Amounts(value, bad, lost)
 
     def instant(self, names: Sequence[str], options: ImportOptions, *, plus_days: int = 0) -> pl.Series:
         """Return the first of these columns as naive UTC; a time without a zone is of the one the options name.

@@ -54,7 +54,7 @@ def _decode(content: Content, kind: FileKind, options: ImportOptions, source: st
         return decode(content, options, source)
     if kind is FileKind.LLM_USAGE and is_usage_pages(content.head):
         return decode_usage_pages(content, options, source)
-    rows = read_rows(content)
+    rows = read_rows(content, exact=True)
     columns = Columns(rows)
     if LITELLM.needs <= columns.names:
         return decode_litellm(rows, options, source, content.stem)

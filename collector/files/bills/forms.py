@@ -4,6 +4,10 @@ import polars as pl
 
 from collector.files.bills.columns import Columns
 from collector.files.bills.form import Form
+from store.columns import Kind
+from store.money import rounded, shifted
+
+_MONEY_TYPE = Kind.MONEY.polars()
 
 _FOCUS_VERSIONS = (
     ("1.4", frozenset({"commitmentprogrameligibilitydetails", "invoicedetailid"})),
@@ -65,7 +69,7 @@ _AWS_CATEGORIES = {
 def _aws_effective(columns: Columns, lines: pl.DataFrame) -> dict[str, pl.Series]:
     """Amortised cost: commitments cost when they are used, not when they are bought."""
     number = {
-        name: columns.number([plain_name])[0]
+        name: columns.money([plain_name]).value
         for name, plain_name in (
             ("reserved", "reservationeffectivecost"),
             ("unused_upfront", "reservationunusedamortizedupfrontfeeforbillingperiod"),
@@ -82,7 +86,7 @@ def _aws_effective(columns: Columns, lines: pl.DataFrame) -> dict[str, pl.Series
         .when(kind == "SavingsPlanCoveredUsage").then("planned")
         .when(kind == "RIFee").then(pl.col("unused_upfront").fill_null(0) + pl.col("unused_recurring").fill_null(0))
         .when(kind == "SavingsPlanRecurringFee").then(pl.col("committed") - pl.col("used"))
-        .when(kind.is_in(["SavingsPlanNegation", "SavingsPlanUpfrontFee"])).then(0.0)
+        .when(kind.is_in(["SavingsPlanNegation", "SavingsPlanUpfrontFee"])).then(pl.lit(0, _MONEY_TYPE))
         .otherwise("billed")
     )  # fmt: skip
     return {"effective_cost": frame.select(effective.alias("effective_cost")).to_series()}
@@ -199,17 +203,20 @@ OCI = Form(
 )  # fmt: skip
 
 _MONEY = r"(?i)^(micro|milli|nano)?[-_ ]?(USD|EUR|GBP|JPY|CNY|CHF|CAD|AUD|INR)$"
-_PARTS = {"micro": 1e6, "milli": 1e3, "nano": 1e9}
+_PLACES = {"micro": -6, "milli": -3, "nano": -9}
 
 
 def _money_unit(columns: Columns, lines: pl.DataFrame) -> dict[str, pl.Series]:
     """Read a unit of money ('microUSD') as currency, and the cost in whole units of it."""
     parts = columns.text(["unit"]).str.extract_groups(_MONEY).struct.unnest()
-    divisor = parts["1"].str.to_lowercase().replace_strict(_PARTS, default=1.0, return_dtype=pl.Float64)
+    places = [_PLACES.get((part or "").lower(), 0) for part in parts["1"]]
+    exact = [a if a is None or not p else shifted(a, p) for a, p in zip(lines["billed_cost"], places, strict=True)]
+    kept = [None if amount is None else rounded(amount) for amount in exact]
     stated = parts["2"].is_not_null()
     millions = pl.lit("million" if "quantitym" in columns.names else None, pl.String)
     frame = lines.select(
-        billed_cost=pl.col("billed_cost") / divisor.fill_null(1.0),
+        billed_cost=pl.Series(kept, dtype=_MONEY_TYPE),
+        rounded=pl.col("rounded") | pl.Series([k != a for k, a in zip(kept, exact, strict=True)], dtype=pl.Boolean),
         currency=pl.coalesce("currency", parts["2"].str.to_uppercase()),
         unit=pl.when(~stated).then("unit").fill_null(millions),
     )

@@ -1,8 +1,8 @@
 """Bill → rows of `costs`: one row a line, its identity, its tags, nothing mixed and nothing converted."""
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC
+from decimal import Decimal
 from hashlib import blake2b
 
 import polars as pl
@@ -19,10 +19,11 @@ from collector.files.rows import Rows
 from store.batch import Batch
 from store.columns import Kind
 from store.errors import UsageError
+from store.money import amount_text
 from store.tables import COSTS
 
-_MONEY = ("billed_cost", "effective_cost", "list_cost", "contracted_cost", "list_unit_price")
-_NUMBERS = ("quantity", *_MONEY)
+_MONEY = tuple(column.name for column in COSTS.columns if column.kind is Kind.MONEY)
+_ROUNDED = "rounded"
 _WORDS = ("correction", "category")
 _TIMES = {column.name for column in COSTS.columns if column.kind is Kind.TIME}
 _JSON_TAGS = "tags"
@@ -32,7 +33,8 @@ def decode_lines(rows: Rows, form: Form, options: ImportOptions, source: str) ->
     """Turn the lines of a bill into rows of `costs`.
 
     Refused are lines without a readable charge period and those with text where an amount should be. Negative lines,
-    credits and taxes stay. Raises UsageError where no column holds a time and `options.at` does not state one.
+    credits and taxes stay. An amount of more than 18 decimals is rounded, half to even, which quality says. Raises
+    UsageError where no column holds a time and `options.at` does not state one.
     """
     columns = Columns(rows)
     frame, reasons = _fields(columns, form, options)
@@ -59,7 +61,7 @@ def totals(lines: pl.DataFrame) -> tuple[str, ...]:
     texts = []
     for (currency,), part in lines.group_by("currency", maintain_order=True):
         billed = part["billed_cost"].drop_nulls()
-        amount = f"{math.fsum(billed):.6f} {currency or 'in no stated currency'}" if len(billed) else "no cost stated"
+        amount = f"{amount_text(sum(billed, Decimal(0)), currency)}" if len(billed) else "no cost stated"
         texts.append(f"billed: {amount} in {part.height} lines, {int((billed < 0).sum())} of them negative")
     return tuple(texts)
 
@@ -86,10 +88,16 @@ def _fields(columns: Columns, form: Form, options: ImportOptions) -> tuple[pl.Da
     """Values by column of `costs`, and the reasons to refuse a line."""
     values: dict[str, pl.Series] = {}
     reasons: list[tuple[str, pl.Series]] = []
+    lost = pl.Series(_ROUNDED, [False]).new_from_index(0, columns.height)
     for field, names in form.fields.items():
         if field in _TIMES:
             values[field] = columns.instant(names, options)
-        elif field in _NUMBERS:
+        elif field in _MONEY:
+            amounts = columns.money(names)
+            values[field] = amounts.value
+            lost |= amounts.rounded
+            reasons.append((f"{field} is not a number", amounts.bad))
+        elif field == "quantity":
             values[field], bad = columns.number(names)
             reasons.append((f"{field} is not a number", bad))
         else:
@@ -104,6 +112,7 @@ def _fields(columns: Columns, form: Form, options: ImportOptions) -> tuple[pl.Da
         values["category"] = values["category"].set(words.is_null(), None)
     if "correction" in values:
         values["correction"] = values["correction"].str.to_lowercase().is_in(list(form.corrections)).fill_null(False)
+    values[_ROUNDED] = lost
     frame = pl.DataFrame({name: series.alias(name) for name, series in values.items()})
     return frame, [("no readable charge period", frame["ts"].is_null()), *reasons]
 
@@ -136,9 +145,10 @@ def _labelled(frame: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
     doubts = [
         pl.when(pl.col("currency").is_null()).then(pl.lit("no_currency")),
         pl.when(pl.col("billed_cost").is_null()).then(pl.lit("no_cost")),
+        pl.when(_ROUNDED).then(pl.lit(_ROUNDED)),
     ]
     words = pl.concat_str(doubts, separator=",", ignore_nulls=True)
-    return frame.with_columns(quality=pl.when(words != "").then(words))
+    return frame.with_columns(quality=pl.when(words != "").then(words)).drop(_ROUNDED)
 
 
 def _others(columns: Columns, form: Form, options: ImportOptions, rows: Rows) -> pl.Series:

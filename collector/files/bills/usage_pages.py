@@ -18,6 +18,7 @@ from collector.files.options import ImportOptions
 from collector.files.refusals import Refusal, counts
 from store.batch import Batch
 from store.errors import SourceError
+from store.money import rounded, shifted
 from store.tables import COSTS
 
 Line = dict[str, Any]
@@ -57,10 +58,10 @@ def _pages(content: Content) -> list[Mapping[str, Any]]:
     """Pages of a file: one, a list of them, or one a line."""
     text = content.text()
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_float=Decimal)
     except json.JSONDecodeError:
         try:
-            document = [json.loads(line) for line in text.splitlines() if line.strip()]
+            document = [json.loads(line, parse_float=Decimal) for line in text.splitlines() if line.strip()]
         except json.JSONDecodeError as error:
             raise SourceError(
                 f"{content.path}:{line_of_break(text)}: broken JSON ({error.msg})", "fetch the report again"
@@ -124,7 +125,7 @@ def _openai_cost(result: Mapping[str, Any]) -> Line:
         "model": line_item.partition(",")[0] if line_item else None,
         "quantity": None if result.get("quantity") is None else float(result["quantity"]),
         "unit": result.get("quantity_unit"),
-        "billed_cost": _money(amount["value"]),
+        **_cost(amount["value"]),
         "currency": str(amount["currency"]).upper() if amount.get("currency") else None,
     }
 
@@ -169,7 +170,7 @@ def _anthropic_cost(result: Mapping[str, Any]) -> Line:
         "description": result.get("description"),
         "sku": result.get("description"),
         "model": result.get("model"),
-        "billed_cost": _money(result["amount"], Decimal(100)),
+        **_cost(result["amount"], -2),
         "currency": str(result["currency"]).upper() if result.get("currency") else None,
         "tokens_kind": _ANTHROPIC_KINDS.get(kind.partition(".")[0]),
     }
@@ -225,13 +226,20 @@ def _group(result: Mapping[str, Any], provider: str, account: str, tenants: tupl
         "provider": provider,
         "sub_account": result.get(account),
         "tenant": next((result[name] for name in tenants if result.get(name)), None),
-        "tags": json.dumps(rest, sort_keys=True) if rest else None,
-        "group": json.dumps({k: v for k, v in rest.items() if not isinstance(v, int | float) or isinstance(v, bool)}),
+        "tags": json.dumps(rest, sort_keys=True, default=float) if rest else None,
+        "group": json.dumps({k: v for k, v in rest.items() if not isinstance(v, int | Decimal) or isinstance(v, bool)}),
     }
 
 
-def _money(value: Any, divisor: Decimal = Decimal(1)) -> float:
-    return float(Decimal(str(value)) / divisor)
+def _cost(value: Any, places: int = 0) -> Line:
+    """Return the cost of a line, times ten to the power of `places`, and the doubt where it lost digits."""
+    exact = shifted(Decimal(str(value)), places)
+    if not exact.is_finite():
+        raise InvalidOperation
+    kept = rounded(exact)
+    if kept is None:
+        raise OverflowError
+    return {"billed_cost": kept} | ({} if kept == exact else {"quality": "rounded"})
 
 
 _IDENTITY = (
@@ -247,12 +255,13 @@ def _frame(lines: list[Line], options: ImportOptions) -> pl.DataFrame:
         line.pop("group")
         line |= {name: value for name, value in options.labels.items() if name in LABELLED and name != "currency"}
         if "billed_cost" in line and line.get("currency") is None:
-            line["quality"] = "no_currency"
+            line["quality"] = ",".join(word for word in ("no_currency", line.get("quality")) if word)
     schema = {**COSTS.schema(), "digest": pl.String()}
     names = dict.fromkeys(name for line in lines for name in line)
     return COSTS.conform(numbered(_full(pl.DataFrame(lines, schema={name: schema[name] for name in names}))))
 
 
 def _full(frame: pl.DataFrame) -> pl.DataFrame:
+    schema = COSTS.schema()
     missing = [c for c in ("billed_cost", "effective_cost", "quantity") if c not in frame.columns]
-    return frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
+    return frame.with_columns(pl.lit(None, schema[name]).alias(name) for name in missing)

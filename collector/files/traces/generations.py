@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
-from collector.otlp.values import count, flag, seconds
+from collector.otlp.parameters import parameters_of
+from collector.otlp.values import count, seconds
 
 _CACHED = (
     "input_cache_read", "input_cached_tokens", "cache_read_input_tokens", "prompt_details.cache_read",
@@ -17,11 +16,13 @@ _REASONING = (
     "completion_tokens_details.reasoning_tokens",
 )  # fmt: skip
 _PARAMETERS = {
-    "gen_ai.request.temperature": ("temperature",),
-    "gen_ai.request.top_p": ("top_p", "topP"),
-    "gen_ai.request.max_tokens": ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens"),
-    "gen_ai.request.stream": ("stream", "is_stream", "streaming"),
+    "temperature": "gen_ai.request.temperature",
+    "top_p": "gen_ai.request.top_p",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "choices": "gen_ai.request.choice.count",
+    "stream": "gen_ai.request.stream",
 }
+"""Column of `spans` → the attribute that fills it."""
 _LANGCHAIN = {"google_vertexai": "gcp.vertex_ai", "google_genai": "gcp.gemini", "amazon_bedrock": "aws.bedrock"}
 _TTFT = "gen_ai.response.time_to_first_chunk"
 Observation = Mapping[str, Any]
@@ -81,15 +82,7 @@ def _numbered(one: Observation, ending: str) -> dict[str, Any]:
 
 def parameter_attributes(parameters: Any) -> dict[str, Any]:
     """Return the parameters of a request that have a column, from an object or its JSON text."""
-    if isinstance(parameters, str):
-        try:
-            parameters = orjson.loads(parameters)
-        except orjson.JSONDecodeError:
-            return {}
-    if not isinstance(parameters, dict):
-        return {}
-    found = {name: _first(parameters, of) for name, of in _PARAMETERS.items()}
-    return {n: v for n, v in found.items() if (flag(v) if n.endswith("stream") else seconds(v)) is not None}
+    return {_PARAMETERS[column]: value for column, value in (parameters_of(parameters) or {}).items()}
 
 
 def _cost(one: Observation) -> float | None:

@@ -15,7 +15,6 @@ from collector.files.dialects import time_column
 from collector.files.options import ImportOptions
 from collector.files.traces.console import console_span, is_console_span
 from collector.files.traces.documents import read_documents
-from collector.files.traces.generations import parameter_attributes
 from collector.files.traces.spans import SPAN_BYTES, TRACE_BYTES, Event, Link, Span, SpanFile, Taken, as_text, hex_id
 from collector.otlp.values import whole
 from store.errors import SourceError, UsageError
@@ -60,7 +59,7 @@ def read_printed(content: Content, options: ImportOptions, source: str) -> Taken
         elif "spanContext" in item:
             _add_span(file, item, place)
         elif is_console_span(item):
-            resource, found = console_span(item, _attributes(_map(item.get("attributes"))))
+            resource, found = console_span(item, _map(item.get("attributes")))
             file.add((resource, ""), found, place)
         elif _operation(item):
             _add_attributes(file, item, place, number)
@@ -96,7 +95,7 @@ def _add_span(file: SpanFile, span: Mapping[str, Any], where: str) -> None:
         end_ns=_time_ns(span.get("endTime")),
         status=whole(status.get("code")) or 0,
         status_message=str(status.get("message") or ""),
-        attributes=_attributes(_map(span.get("attributes"))),
+        attributes=_map(span.get("attributes")),
         events=[_event(event) for event in _list(span.get("events"))],
         links=[_link(link) for link in _list(span.get("links"))],
     )
@@ -120,14 +119,9 @@ def _add_attributes(file: SpanFile, attributes: Mapping[str, Any], where: str, n
         kind=_CLIENT if operation in ("chat", "LLM") else 0,
         start_ns=_unix_ns(file.options.at) + (number - 1) * 1000,
         end_ns=0,
-        attributes=_attributes(attributes),
+        attributes=attributes,
     )
     file.add(({}, ""), found, where, timed=False)
-
-
-def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes with the parameters that OpenInference keeps as one JSON text beside instructions, as columns."""
-    return {**parameter_attributes(attributes.get("llm.invocation_parameters")), **attributes}
 
 
 def _event(event: Any) -> Event:

@@ -290,13 +290,6 @@ def test_a_request_given_up_does_not_cancel_its_commit() -> None:
     assert not future.cancelled()
 
 
-def test_a_sender_of_logs_is_told_what_is_received() -> None:
-    answer = post(create_app(never), b"", path="/v1/logs")
-    assert answer.status_code == 404
-    assert "/v1/traces" in answer.text
-    assert "/v1/metrics" in answer.text
-
-
 def test_other_methods_are_not_allowed(submit: Submit) -> None:
     with Served(create_app(submit)) as url:
         assert httpx.get(f"{url}/v1/traces").status_code == 405

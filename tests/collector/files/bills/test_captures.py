@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -78,7 +79,7 @@ def test_a_costs_page_of_openai_is_a_bill(shared: Path) -> None:
     found = load(shared / "data/llm_api_usage/openai_costs.json", ImportOptions())
     line = costs(found).row(0, named=True)
     assert found.kind is FileKind.LLM_USAGE
-    assert (line["billed_cost"], line["currency"], line["quality"]) == (0.06, "USD", None)
+    assert (line["billed_cost"], line["currency"], line["quality"]) == (Decimal("0.06"), "USD", None)
     assert (line["ts"], line["end_ts"]) == (datetime(2024, 11, 1), datetime(2024, 11, 2))
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -128,7 +129,7 @@ def test_usage_reports_of_aws_agree_in_both_spellings(tmp_path: Path) -> None:
     assert athena.drop("tags").equals(legacy.drop("tags"))
     assert newer.select("billed_cost", "effective_cost", "category", "environment").row(0) == (
         2.0,
-        1.2,
+        Decimal("1.2"),
         "Usage",
         "prod",
     )

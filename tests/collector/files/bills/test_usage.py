@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def test_costs_of_anthropic_are_stated_in_cents(tmp_path: Path) -> None:
     found = imported(tmp_path, json.dumps(page), name="cost.json")
     line = costs(found).row(0, named=True)
     assert found.kind is FileKind.LLM_USAGE
-    assert (line["billed_cost"], line["currency"], line["tokens_kind"]) == (1.2345, "USD", "output")
+    assert (line["billed_cost"], line["currency"], line["tokens_kind"]) == (Decimal("1.2345"), "USD", "output")
     assert (line["source"], line["ts"]) == ("anthropic_costs", datetime(2026, 11, 1))
 
 
@@ -108,7 +109,12 @@ def test_a_spend_log_is_requests_and_their_charges(tmp_path: Path) -> None:
     assert found.kind is FileKind.LLM_USAGE
     assert (first["operation"], first["e2e_s"], first["ttft_s"], first["cost_usd"]) == ("chat", 2.5, 0.4, 0.00125)
     assert (second["error_code"], second["ttft_s"]) == ("HTTP_429", None)
-    assert lines.select("billed_cost", "currency", "tenant", "requests").row(0) == (0.00125, "USD", "search", 1)
+    assert lines.select("billed_cost", "currency", "tenant", "requests").row(0) == (
+        Decimal("0.00125"),
+        "USD",
+        "search",
+        1,
+    )
     assert "secret" not in "".join(text or "" for text in (*rows["attributes"], *lines["tags"]))
 
 

@@ -1,0 +1,1 @@
+"""Sealed hours as Parquet files, in a directory or in S3-compatible storage."""
