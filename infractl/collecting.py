@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import click
 
@@ -22,11 +22,16 @@ from infractl.sources import Chosen
 from store.batch import Batch, Receipt
 from store.tables import METRIC_SERIES
 
-if TYPE_CHECKING:
-    from infractl.access import Access
-
 TELL_S = 1.0
 """How often changes of a target's state are looked for."""
+
+
+class Appends(Protocol):
+    """Where batches go: a store, a server, a spool."""
+
+    def append(self, batches: Sequence[Batch]) -> list[Receipt]:
+        """Keep the batches; they are safe on return."""
+        ...
 
 
 @dataclass(slots=True)
@@ -39,17 +44,17 @@ class Outcome:
     titles: tuple[str, ...] = ()
 
 
-def collect_once(chosen: Chosen, access: "Access") -> list[Outcome]:
+def collect_once(chosen: Chosen, access: Appends) -> list[Outcome]:
     """Discover, then read every target once; all are stored when this returns."""
     return asyncio.run(_once(chosen, access))
 
 
-def collect_forever(chosen: Chosen, access: "Access") -> None:
+def collect_forever(chosen: Chosen, access: Appends) -> None:
     """Read every target at its interval until SIGINT or SIGTERM; say on stderr when one goes down or comes up."""
     asyncio.run(_forever(chosen, access))
 
 
-async def _once(chosen: Chosen, access: "Access") -> list[Outcome]:
+async def _once(chosen: Chosen, access: Appends) -> list[Outcome]:
     targets = [*chosen.targets, *await _discovered(chosen)]
     with _submitting(access) as submit:
         watch = _Watch(submit)
@@ -75,7 +80,7 @@ async def _discovered(chosen: Chosen) -> list[Target]:
     return found
 
 
-async def _forever(chosen: Chosen, access: "Access") -> None:
+async def _forever(chosen: Chosen, access: Appends) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
@@ -102,7 +107,7 @@ def _tell(healths: Sequence[Health], told: dict[str, bool | None]) -> None:
 
 
 @contextmanager
-def _submitting(access: "Access") -> Iterator[Submit]:
+def _submitting(access: Appends) -> Iterator[Submit]:
     """Append in a thread of its own, so that a slow store holds up no scrape."""
     with ThreadPoolExecutor(1, thread_name_prefix="collect-append") as pool:
         yield lambda batch: pool.submit(lambda: access.append([batch])[0])

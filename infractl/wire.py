@@ -6,10 +6,10 @@ import msgspec
 
 from store import packing
 from store.batch import Batch, Receipt
-from store.errors import UsageError
+from store.errors import StoreError, UsageError
 from store.manifest import MANIFEST
 from store.rollups.tables import ROLLUPS
-from store.tables import INGEST_BATCH, INGEST_DROPS, STORE_STATE, TABLES
+from store.tables import BY_NAME, INGEST_BATCH, INGEST_DROPS, STORE_STATE, TABLES
 
 TAKEN = tuple(
     table.name
@@ -34,6 +34,12 @@ def unpack(body: bytes) -> list[Batch]:
     unknown = [name for batch in batches for name in batch.frames if name not in TAKEN]
     if unknown:
         raise UsageError(f"no rows can be sent to a table {unknown[0]!r}", "tables: " + ", ".join(TAKEN))
+    for batch in batches:
+        for name, frame in batch.frames.items():
+            try:
+                BY_NAME[name].conform(frame)
+            except StoreError as error:
+                raise UsageError(str(error), error.hint) from error
     return batches
 
 

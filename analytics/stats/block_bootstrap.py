@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analytics.stats.quantile_regression import on_plane
 from analytics.stats.sandwich import density_matrix
 from analytics.stats.smoothed import Array, check_loss
 
@@ -82,6 +83,8 @@ def refit(
     The smoothed fit to all rows is refitted alongside and its distance from `beta` taken off, so the bandwidth does
     not move the centre.
     """
+    if on_plane(design, y, beta):  # whatever is resampled gives the same plane
+        return Resampled(np.tile(beta, (counts.shape[0], 1)), np.zeros(counts.shape[0]))
     scale = np.sqrt(np.square(design).mean(axis=0))
     near = _near(design / scale, y, cell, tau, beta * scale, counts.shape[1], effort)
     all_rows = np.vstack([np.ones(counts.shape[1]), counts])

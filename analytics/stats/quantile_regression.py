@@ -21,6 +21,7 @@ _CHUNK = 65_536  # a chunk and its residuals stay in the cache
 _BAND = 6.0  # standard errors of the subsample fit: a row outside changes side with probability 1e-9
 _WIDEN = 2.5
 _ROUNDS = 6
+_ROUNDING = 1e-9  # of the largest value: what lies nearer to a plane lies on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,9 @@ def fit(design: Array, y: Array, tau: float) -> QuantileFit:
         raise ValueError(f"{n} rows and {y.shape} values cannot carry {p} coefficients")
     sample = _sample(n)
     rows = _Rows(design, y, _standardise(design[sample]))
+    law = _law(rows, sample)
+    if law is not None:
+        return _checked(rows, tau, law, exact=True)[0]
     start = Problem.of(*rows.take(sample), tau)
     beta, width = minimise(start, *starting_point(start), rows_near=10 * p)
     if n > DIRECT_ROWS:
@@ -91,6 +95,24 @@ def fit_smallest(y: Array, tau: float) -> QuantileFit:
     """Fit of the constant alone: the tau order statistic of y."""
     level = float(np.quantile(y, tau, method="inverted_cdf"))
     return _checked(_Rows(np.ones((y.size, 1)), y, np.eye(1)), tau, np.array([level]), exact=True)[0]
+
+
+def _law(rows: _Rows, sample: NDArray[np.intp]) -> Array | None:
+    """Coefficients that give every row exactly, where there are any: then every quantile is that plane.
+
+    Pivoting among rows that all lie on the plane would go on for minutes.
+    """
+    design, y = rows.take(sample)
+    beta: Array = np.asarray(np.linalg.lstsq(design, y, rcond=None)[0], dtype=np.float64)
+    if not on_plane(design, y, beta):
+        return None
+    plane = rows.change @ beta
+    return beta if all(on_plane(part, values, plane) for _, part, values in rows.chunks()) else None
+
+
+def on_plane(design: Array, y: Array, beta: Array) -> bool:
+    """Whether all rows lie on the plane, but for rounding."""
+    return bool(np.abs(y - design @ beta).max() <= _ROUNDING * max(float(np.abs(y).max()), abs(float(beta[0]))))
 
 
 def _sample(n: int) -> NDArray[np.intp]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from infractl.collecting import Outcome
+    from infractl.pushing import Pusher
 
 
 @click.command()
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 @click.option("--once", is_flag=True, help="Read every source once and say what came.")
 @click.option("--every", metavar="TIME", help="Read again and again, until interrupted  [default: as configured]")
 @click.option("--label", metavar="K=V", multiple=True, help="Label of every series, as service=chat-api.")
+@click.option("--push", metavar="URL", help="Send to this infractl serve, through a spool below --data; no store here.")
+@click.option("--push-header", metavar="'NAME: VALUE'", multiple=True, help="Header of what is sent, for a proxy.")
+@click.option("--spool-limit", metavar="SIZE", default="1GiB", show_default=True, help="Size of the spool at most.")
 @click.option("--format", type=click.Choice(FRAME_FORMATS), default="table", show_default=True)
 @store_options
 def command(sources: Sequence[str], once: bool, every: str | None, label: Sequence[str], **given: Any) -> None:
@@ -37,7 +41,7 @@ def command(sources: Sequence[str], once: bool, every: str | None, label: Sequen
     if once and every:
         raise UsageError("--once and --every exclude each other", "keep one")
     found = chosen(current_config(), sources, parse_pairs("--label", label, comma=False), every)
-    access = open_access(given["data"], given["server"], create=True)
+    access = _pusher(given) if given["push"] else open_access(given["data"], given["server"], create=True)
     try:
         if not once:
             collect_forever(found, access)
@@ -46,8 +50,20 @@ def command(sources: Sequence[str], once: bool, every: str | None, label: Sequen
         click.echo(render_frame(_table(outcomes), given["format"], report_zone()), nl=False)
     finally:
         access.close()
+    if given["push"] and getattr(access, "waiting", 0):
+        raise SystemExit(ExitCode.SOURCE)
     if not outcomes or not all(outcome.health.up for outcome in outcomes):
         raise SystemExit(ExitCode.SOURCE)
+
+
+def _pusher(given: dict[str, Any]) -> "Pusher":
+    from infractl.pushing import Pusher, headers
+    from store.sizes import parse_size
+
+    if given["server"]:
+        raise UsageError("--push and --server exclude each other", "--push sends through a spool, --server at once")
+    limit = parse_size(given["spool_limit"])
+    return Pusher(given["push"], given["data"] / "spool", limit, headers(given["push_header"]))
 
 
 def _table(outcomes: "Sequence[Outcome]") -> "pl.DataFrame":

@@ -1,6 +1,8 @@
 """Runs the analyses again and again and publishes their results; a failure is counted, never hidden."""
 
+import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ class Job:
 
 PATIENCE_S = 10.0
 """How long a stop waits for the analysis under way: over a million requests one may take minutes."""
+NICENESS = 10
+"""Of the thread that analyses: where the processor is short, receivers and the writer go first (Linux: per thread)."""
 REST = 4
 """A job rests at least so many times as long as its last run took: analyses take a fifth of a core at most."""
 
@@ -94,6 +98,8 @@ class Scheduler:
         self._latest[job.analysis.name] = result
 
     def _run(self) -> None:
+        with contextlib.suppress(OSError):  # senders wait for an answer, nobody for an analysis
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         now = perf_counter()
         due = [now if job.initial is None else now + job.every.total_seconds() for job in self._jobs]
         while not self._stop.is_set():

@@ -80,13 +80,14 @@ def roll(database: "Database", now: datetime, raw_since: RawSince | None = None)
 def _note(database: "Database") -> None:
     """Move what the appends since the mark touched from the ledger to the pending stretches."""
     with database.snapshot() as cursor:
-        if not any(touched(cursor, kind) for kind in SOURCES):
+        newest = int(cursor.execute("SELECT coalesce(max(sequence), 0) FROM ingest_batch").fetchall()[0][0])
+        if newest <= marked(cursor, ROLLED_MARK) and not any(touched(cursor, kind) for kind in SOURCES):
             return
     with database.transaction() as cursor:
         for kind in SOURCES:
             _keep(cursor, kind, merged([*pending(cursor, kind), *touched(cursor, kind)]))
-        newest = cursor.execute("SELECT coalesce(max(sequence), 0) FROM ingest_batch").fetchone()
-        mark(cursor, ROLLED_MARK, newest[0] if newest else 0)
+        newest = int(cursor.execute("SELECT coalesce(max(sequence), 0) FROM ingest_batch").fetchall()[0][0])
+        mark(cursor, ROLLED_MARK, newest)
 
 
 def _roll_fine(database: "Database", kind: str, settled: datetime, raw_since: RawSince | None) -> _Piece | None:

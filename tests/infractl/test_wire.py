@@ -18,7 +18,7 @@ def test_batches_come_back_equal():
 
 
 def test_an_unknown_table_is_refused():
-    with pytest.raises(UsageError, match="no table 'nothing'"):
+    with pytest.raises(UsageError, match="to a table 'nothing'"):
         wire.unpack(wire.pack([Batch("s", {"nothing": pl.DataFrame({"a": [1]})})]))
 
 

@@ -111,3 +111,28 @@ def test_a_quantile_outside_its_range_and_too_few_rows_are_refused() -> None:
         fit(design, y, 1.0)
     with pytest.raises(ValueError, match="coefficients"):
         fit(design[:3], y[:3], 0.5)
+
+
+@pytest.mark.parametrize("n", [200, 100_000])
+def test_values_that_follow_a_law_exactly_give_that_law_at_once(n: int):
+    from analytics.stats.block_bootstrap import refit
+
+    x = np.arange(n, dtype=float) % 1024
+    design = np.column_stack([np.ones(n), x, (7 * x) % 13])
+    y = 0.1 + x / 1000
+    found = fit(design, y, 0.99)
+    assert found.coefficients == pytest.approx([0.1, 0.001, 0.0], abs=1e-9)
+    assert found.loss == pytest.approx(0.0, abs=1e-6)
+    cell = np.arange(n) * 50 // n
+    again = refit(design, y, cell, 0.99, found.coefficients, np.ones((5, 50)))
+    assert again.coefficients == pytest.approx(np.tile(found.coefficients, (5, 1)))
+
+
+def test_many_ties_among_few_values_end_soon():
+    rng = np.random.default_rng(3)
+    n = 60_000
+    x = rng.integers(0, 8, n).astype(float)
+    design = np.column_stack([np.ones(n), x])
+    y = np.round(0.1 + 0.05 * x + rng.gamma(2.0, 0.1, n), 1)
+    found = fit(design, y, 0.99)
+    assert 0.98 <= found.below <= 1.0
