@@ -42,10 +42,13 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+HELP_OPTIONS = ["-h", "--help"]
+
+
 @click.group(
     cls=LazyGroup,
     context_settings={
-        "help_option_names": ["-h", "--help"],
+        "help_option_names": HELP_OPTIONS,
         "auto_envvar_prefix": "INFRACTL",
         "max_content_width": 110,
     },

@@ -6,6 +6,7 @@ import click
 
 from analytics.analysis import Analysis
 from analytics.result import Trigger
+from infractl.main import HELP_OPTIONS
 from store.columns import Column, Table
 
 
@@ -55,13 +56,15 @@ def commands_page(commands: dict[str, click.Command]) -> str:
 def _children(command: click.Command) -> list[click.Command]:
     if not isinstance(command, click.Group):
         return []
-    context = click.Context(command, info_name=command.name)
+    context = click.Context(command, info_name=command.name, help_option_names=HELP_OPTIONS)
     found = [command.get_command(context, name) for name in command.list_commands(context)]
     return [child for child in found if child is not None]
 
 
 def _help(command: click.Command, path: str) -> str:
-    context = click.Context(command, info_name=path, max_content_width=110, terminal_width=110)
+    context = click.Context(
+        command, info_name=path, max_content_width=110, terminal_width=110, help_option_names=HELP_OPTIONS
+    )
     return command.get_help(context)
 
 
