@@ -41,7 +41,10 @@ P = TypeVar("P", bound=Params)
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis(Generic[P]):
-    """One analysis. `inputs` names what it reads; `run(inputs, params, window)` is pure."""
+    """One analysis. `inputs` names what it reads; `run(inputs, params, window)` is pure.
+
+    `lookback` and `every` are how far back and how often `serve` runs it unless the configuration says otherwise.
+    """
 
     name: str
     title: str
@@ -53,6 +56,7 @@ class Analysis(Generic[P]):
     signals: tuple[Signal, ...] = ()
     triggers: tuple[Trigger, ...] = ()
     lookback: timedelta = timedelta(hours=24)
+    every: timedelta = timedelta(seconds=30)
 
     def make_params(self, given: Mapping[str, Any]) -> P:
         """Build parameters from texts or JSON values by field name. Raises UsageError for an unknown or bad one."""

@@ -50,7 +50,7 @@ class Prices(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class AnalysisSchedule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """How often `serve` runs an analysis, over how long, with which parameters."""
 
-    every: str = "30s"
+    every: str | None = None
     since: str | None = None
     params: dict[str, Any] = {}
 

@@ -8,6 +8,7 @@ from analytics.analysis import Analysis
 from analytics.result import Trigger
 from infractl.main import HELP_OPTIONS
 from store.columns import Column, Table
+from store.window import format_duration
 
 
 def tables_page(tables: tuple[Table, ...]) -> str:
@@ -30,6 +31,8 @@ def analyses_page(analyses: list[Analysis[Any]]) -> str:
     parts[2] += " at `/api/v1/analyses/NAME` and on the dashboard."
     for analysis in analyses:
         parts += [f"## {analysis.name}", "", f"{analysis.title}.", "", analysis.doc.strip(), ""]
+        often, long = format_duration(analysis.every), format_duration(analysis.lookback)
+        parts += [f"`serve` runs it every {often} over the last {long} unless configured otherwise.", ""]
         parts += ["| parameter | default | meaning |", "|---|---|---|", *_params(analysis), ""]
         for name, columns in analysis.frames.items():
             parts += [f"### Frame `{name}`", "", *_columns(columns, sql=False), ""]

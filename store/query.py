@@ -39,6 +39,18 @@ class MetricQuery:
     where: Where = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """Rows of a table that has a time of its own (token_arrivals, events, costs, benchmarks, …), ordered by it.
+
+    `where` holds (column, value) as in a SpanQuery; what is no column is read from the JSON columns of the table.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    where: Where = ()
+
+
 Rollup = Literal["requests", "latency", "errors", "metrics"]
 ROLLUP_DIMENSIONS = ("service", "provider", "model", "cloud_provider", "cloud_region", "environment")
 """Columns of spans that the rollups of requests and latency keep; others are in the raw rows only."""
@@ -50,10 +62,12 @@ class RollupQuery:
 
     Counts, sums and extremes are exact; quantiles are within 1 %. `by` and `where` name dimensions of the kind
     (requests also have error_code; of metrics, where compares as in a MetricQuery and rows are of one series each).
+    Metrics without `names` are all series but the buckets of histograms, each by its canonical name where it has one.
     `step_s` 300 or 3600 gives a row per bucket, which begins at a multiple of it (column bucket), the first and last
     cut by the window; None one row for the whole window. Latency gives a row per measure (of `measures`; none: all)
-    with n and a column for each of `quantiles` (0.99: p99). Metrics are of the series in `names` and give n, n_null,
-    first, last, min, max, sum, sum_squares and increase, which adds up over buckets.
+    with n and a column for each of `quantiles` (0.99: p99) and `limits` (0.5: within_0.5, how many of the n are no
+    longer than that, in seconds; exact but for values within 1 % of the limit). Metrics are of the series in `names`
+    and give n, n_null, first, last, min, max, sum, sum_squares and increase, which adds up over buckets.
     """
 
     kind: Rollup
@@ -62,6 +76,7 @@ class RollupQuery:
     step_s: int | None = None
     measures: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = ()
+    limits: tuple[float, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -76,7 +91,7 @@ class Choice:
     rolled: Callable[[Window], Mapping[str, RollupQuery]]
 
 
-Query = SpanQuery | MetricQuery | RollupQuery
+Query = SpanQuery | MetricQuery | RollupQuery | RowQuery
 
 
 def in_rollups(by: tuple[str, ...], where: Where) -> bool:

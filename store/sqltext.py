@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from store.columns import Table
+from store.columns import Kind, Table
+from store.errors import UsageError
 from store.manifest import Files, source
-from store.query import MetricQuery, SpanQuery, Where
-from store.tables import INFERENCE_OPERATIONS, METRIC_SAMPLES, SPANS
+from store.query import MetricQuery, RowQuery, SpanQuery, Where
+from store.tables import BY_NAME, INFERENCE_OPERATIONS, METRIC_SAMPLES, SPANS
 from store.window import Window
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ Statement = tuple[str, list[Any]]
 _SERIES_FIELDS = ("service", "instance", "job", "name", "canonical")
 
 
-def select(query: SpanQuery | MetricQuery, window: Window, files: Files) -> Statement:
+def select(query: SpanQuery | MetricQuery | RowQuery, window: Window, files: Files) -> Statement:
     """SELECT for a query within a window; `files` names the sealed files to read."""
+    if isinstance(query, RowQuery):
+        return _select_rows(query, window, files)
     if isinstance(query, SpanQuery):
         return _select_spans(query, window, source(SPANS, files(SPANS, window)))
     return _select_metrics(query, window, source(METRIC_SAMPLES, files(METRIC_SAMPLES, window)))
@@ -157,6 +160,18 @@ def _select_spans(query: SpanQuery, window: Window, rows: str) -> Statement:
     return f"SELECT {', '.join(fields)} FROM {rows} WHERE {bounds}{kept}{matched} ORDER BY ts", values + args
 
 
+def _select_rows(query: RowQuery, window: Window, files: Files) -> Statement:
+    table = BY_NAME[query.table]
+    if table.time is None:
+        raise UsageError(f"rows of {table.name} have no time", "ask for the whole table")
+    fields = ", ".join(f'"{name}"' for name in query.columns)
+    bounds, values = _within(f'"{table.time}"', window)
+    json = tuple(column.name for column in table.columns if column.kind is Kind.JSON)
+    matched, args = matches(query.where, table.names, "", json)
+    rows = source(table, files(table, window))
+    return f'SELECT {fields} FROM {rows} WHERE {bounds}{matched} ORDER BY "{table.time}"', values + args
+
+
 def _select_metrics(query: MetricQuery, window: Window, rows: str) -> Statement:
     marks = ", ".join("?" * len(query.names))
     bounds, times = _within("ts", window)
@@ -175,7 +190,19 @@ def _select_metrics(query: MetricQuery, window: Window, rows: str) -> Statement:
 
 
 def series_named(names: Sequence[str], where: Where) -> Statement:
-    """SELECT of the series of these names as a MetricQuery gives them; value in that unit = raw value x factor."""
+    """SELECT of the series of these names as a MetricQuery gives them; value in that unit = raw value x factor.
+
+    Without names: of all but buckets of histograms.
+    """
+    if not names:
+        matched, args = matches(where, _SERIES_FIELDS, "s.", ("s.labels",))
+        return (
+            "SELECT s.series_id, coalesce(s.canonical, s.name) AS name, "
+            "CASE WHEN s.canonical IS NULL THEN 1 ELSE coalesce(s.scale, 1) END AS factor, "
+            "CASE WHEN s.canonical IS NOT NULL OR coalesce(s.scale, 1) = 1 THEN s.unit END AS unit, "
+            "coalesce(s.combine, 'mean') AS combine, s.kind, s.name AS raw, s.service, s.instance, s.job, s.labels "
+            f"FROM metric_series AS s WHERE json_extract_string(s.labels, '$.le') IS NULL{matched}"
+        ), args
     marks = ", ".join("?" * len(names))
     matched, args = matches(where, _SERIES_FIELDS, "s.", ("s.labels",))
     text = (

@@ -263,7 +263,7 @@ def _jobs(options: Options) -> list[Job]:
     for analysis in load_all():
         schedule = options.schedules.get(analysis.name, AnalysisSchedule())
         since: timedelta = parse_duration(schedule.since) if schedule.since else analysis.lookback
-        every = parse_duration(schedule.every)
+        every = parse_duration(schedule.every) if schedule.every else analysis.every
         jobs.append(Job(analysis, analysis.make_params(schedule.params), every, since, known.get(analysis.name)))
     return jobs
 

@@ -110,6 +110,9 @@ def _latency(query: RollupQuery, rows: str) -> str:
     columns = [
         f'min({estimate_sql("idx")}) FILTER (upto >= {rank_sql(q, "total")}) AS "p{100 * q:g}"' for q in query.quantiles
     ]
+    for limit in query.limits:
+        inside = f"idx IS NULL OR {estimate_sql('idx')} <= {limit!r}"
+        columns.append(f'CAST(coalesce(sum(n) FILTER ({inside}), 0) AS BIGINT) AS "within_{limit:g}"')
     return f"SELECT {_list(keys, 'any_value(total) AS n', *columns)} FROM ({counted}) GROUP BY {keys} ORDER BY {keys}"
 
 

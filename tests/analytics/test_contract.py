@@ -1,7 +1,10 @@
 """What every analysis of the catalog promises, whatever the rows: an answer or a refusal, never a crash."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
@@ -11,32 +14,44 @@ from analytics import codec
 from analytics.analysis import Analysis, Params
 from analytics.catalog import load_all
 from analytics.result import Result, Status
-from store.query import Choice, MetricQuery, Query, RollupQuery
-from store.tables import SPANS
+from store.columns import Kind
+from store.database import Database
+from store.query import Choice, MetricQuery, Query, RollupQuery, RowQuery
+from store.tables import BY_NAME, SPANS, TABLES
 from store.window import Window
 from tests.analytics.frames_of import METRIC_SCHEMA
 
 WINDOW = Window(datetime(2026, 11, 30, 12, tzinfo=UTC), datetime(2026, 11, 30, 13, tzinfo=UTC))
 AT = datetime(2026, 11, 30, 12, 30)
-ROWS: Mapping[str, Any] = {"text": "x", "int": 7, "id": 7, "float": 0.5, "bool": True, "time": AT, "json": "{}"}
+JSON = {column.name for table in TABLES for column in table.columns if column.kind is Kind.JSON}
 
 
+def given(name: str, dtype: Any) -> Any:
+    """A value that a column of this name and type may hold."""
+    if isinstance(dtype, pl.List):
+        return [7, 8, 9]
+    plain: dict[Any, Any] = {pl.Int64(): 7, pl.UInt64(): 7, pl.Float64(): 0.5, pl.Boolean(): True}
+    plain |= {pl.Datetime("us"): AT, pl.Decimal(38, 18): Decimal(1), pl.String(): "{}" if name in JSON else "x"}
+    return plain[dtype]
+
+
+@cache
 def schema(query: Query) -> dict[str, Any]:
     if isinstance(query, MetricQuery):
         return dict(METRIC_SCHEMA)
-    assert not isinstance(query, RollupQuery)
-    stored = SPANS.schema()
-    return {name: stored[name] for name in query.columns} | dict.fromkeys(query.attributes, pl.String())
+    if isinstance(query, RollupQuery):
+        with TemporaryDirectory() as directory, Database(Path(directory)) as database:
+            return dict(database.read(query, WINDOW).schema)
+    stored = (BY_NAME[query.table] if isinstance(query, RowQuery) else SPANS).schema()
+    attributes = () if isinstance(query, RowQuery) else query.attributes
+    return {name: stored[name] for name in query.columns} | dict.fromkeys(attributes, pl.String())
 
 
 def frame(query: Query | Choice, rows: int, value: bool) -> pl.DataFrame:
     """Rows of a query: all columns given, or all null but the time."""
     types = schema(query.raw if isinstance(query, Choice) else query)
-    kinds = {c.name: c.kind for c in SPANS.columns}
-    columns = {}
-    for name, dtype in types.items():
-        kind = "text" if dtype == pl.String() else {"value": "float", "series_id": "id"}.get(name) or kinds[name]
-        columns[name] = [AT if name == "ts" else ROWS[kind] if value else None] * rows
+    always = ("ts", "bucket", "n")
+    columns = {name: [given(name, t) if value or name in always else None] * rows for name, t in types.items()}
     return pl.DataFrame(columns, schema=types)
 
 

@@ -38,6 +38,7 @@ few = settings(
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # each example is a database: shrinking would take minutes
 )
 REQUESTS = "operation IN ('chat', 'embeddings')"
+LIMIT = 0.5
 
 
 def within(window: list[int]) -> str:
@@ -90,17 +91,20 @@ def assert_requests(database: Database, window: list[int], step: int | None) -> 
 
 
 def assert_latency(database: Database, window: list[int]) -> None:
-    wanted = RollupQuery("latency", by=("model",), measures=("e2e_s",), quantiles=(0.5, 0.99))
+    wanted = RollupQuery("latency", by=("model",), measures=("e2e_s",), quantiles=(0.5, 0.99), limits=(LIMIT,))
     found = {row["model"]: row for row in database.read(wanted, seconds(*window)).to_dicts()}
     raw = query(
         database,
-        "SELECT model, count(e2e_s) AS n, quantile_disc(e2e_s, 0.5) AS p50, quantile_disc(e2e_s, 0.99) AS p99 "
+        "SELECT model, count(e2e_s) AS n, quantile_disc(e2e_s, 0.5) AS p50, quantile_disc(e2e_s, 0.99) AS p99, "
+        f"count(*) FILTER (e2e_s <= {LIMIT * (1 - ERROR)}) AS surely, "
+        f"count(*) FILTER (e2e_s <= {LIMIT * (1 + 2 * ERROR)}) AS perhaps "
         f"FROM spans WHERE {REQUESTS} AND e2e_s IS NOT NULL AND {within(window)} GROUP BY ALL",
     )
     assert {row["model"]: row["n"] for row in raw} == {model: row["n"] for model, row in found.items()}
     for row in raw:
         for name in ("p50", "p99"):
             assert abs(found[row["model"]][name] - row[name]) <= ERROR * row[name] * (1 + 1e-9)
+        assert row["surely"] <= found[row["model"]]["within_0.5"] <= row["perhaps"]
 
 
 @few
