@@ -25,6 +25,7 @@ from collector.otlp.receiver import ReceiverCounts, Submit
 from collector.otlp.signals import JSON, PROTOBUF, Signal, logs, metrics, traces
 from collector.push.batch import Pushed
 from collector.push.bodies import DEFAULT_LIMITS, Bodies, Limits
+from collector.push.gate import DECODERS, Gate
 from store.errors import InfractlError
 
 
@@ -35,14 +36,15 @@ def create_app(
     counts: ReceiverCounts | None = None,
     decoder: MetricsDecoder | None = None,
     origins: Sequence[str] = (),
+    gate: Gate | None = None,
 ) -> Starlette:
     """Build the app. `app.state.counts` is the `ReceiverCounts` (the one given, else its own).
 
-    `decoder` is the one that other receivers use too; pages of `origins` may send from a browser. 200 means stored. 503
-    with Retry-After: queue full or store failed, send again. 400, 413, 415: sending again is no use. Refused spans and
-    points of a stored batch are told as partial success.
+    `decoder` and `gate` are those of other receivers too; pages of `origins` may send from a browser. 200 means
+    stored. 503 with Retry-After: too much at once or store failed, send again. 400, 413, 415: sending again is no use.
+    Refused spans and points of a stored batch are told as partial success.
     """
-    receiver = _Receiver(submit, limits, counts or ReceiverCounts())
+    receiver = _Receiver(submit, limits, counts or ReceiverCounts(), gate or Gate())
     signals = {
         "/v1/traces": traces(options),
         "/v1/metrics": metrics(decoder or MetricsDecoder()),
@@ -57,9 +59,9 @@ def create_app(
 class _Receiver:
     """Decodes in threads of its own, so the event loop stays free for other requests."""
 
-    def __init__(self, submit: Submit, limits: Limits, counts: ReceiverCounts) -> None:
-        self.submit, self.limits, self.counts = submit, limits, counts
-        self._threads = ThreadPoolExecutor(limits.decoders, thread_name_prefix="otlp-decode")
+    def __init__(self, submit: Submit, limits: Limits, counts: ReceiverCounts, gate: Gate) -> None:
+        self.submit, self.limits, self.counts, self.gate = submit, limits, counts, gate
+        self._threads = ThreadPoolExecutor(DECODERS, thread_name_prefix="otlp-decode")
         self._bodies = Bodies(limits)
 
     async def export(self, signal: Signal, request: Request) -> Response:
@@ -85,14 +87,18 @@ class _Receiver:
         if encoding not in ENCODINGS:
             fact = f"content encoding {encoding!r} is not read"
             raise UnsupportedError(fact, "send the body plain, or with gzip or zstd", "unsupported_encoding")
-        loop = asyncio.get_running_loop()
         chunks: list[bytes] = []
         try:
             await self._bodies.read(request, chunks)
-            # no name for the job: it would hold its error, whose traceback holds this frame and all the bytes
-            pushed = await loop.run_in_executor(self._threads, self._decode, signal, chunks, form, encoding)
+            with self.gate.hold(sum(map(len, chunks))):
+                return await self._store(signal, chunks, form, encoding)
         finally:
             self._bodies.release(chunks)
+
+    async def _store(self, signal: Signal, chunks: list[bytes], form: str, encoding: str) -> Pushed:
+        loop = asyncio.get_running_loop()
+        # no name for the job: it would hold its error, whose traceback holds this frame and all the bytes
+        pushed = await loop.run_in_executor(self._threads, self._decode, signal, chunks, form, encoding)
         if pushed.batch.rows or pushed.batch.drops:
             # shield: a request that is cancelled at shutdown must not cancel the commit
             await asyncio.shield(asyncio.wrap_future(self.submit(pushed.batch)))
@@ -101,8 +107,9 @@ class _Receiver:
         return pushed
 
     def _decode(self, signal: Signal, chunks: list[bytes], form: str, encoding: str) -> Pushed:
-        body = ENCODINGS[encoding](b"".join(chunks), self.limits.max_inflated_bytes)
-        return signal.decoders[form](body)
+        with self.gate.decoders:
+            body = ENCODINGS[encoding](b"".join(chunks), self.limits.max_inflated_bytes)
+            return signal.decoders[form](body)
 
     def _refuse(self, error: InfractlError, form: str, signal: Signal) -> Response:
         """Answer in the request's encoding, with Retry-After where the sender should try again."""

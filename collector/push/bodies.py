@@ -12,12 +12,11 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Largest body (as sent, inflated), bytes of bodies held at once, and bodies decoded at once."""
+    """Largest body (as sent, inflated), and bytes of bodies held at once."""
 
     max_body_bytes: int = 16 * _MIB
     max_inflated_bytes: int = 32 * _MIB
     max_held_bytes: int = 128 * _MIB
-    decoders: int = 2
 
 
 DEFAULT_LIMITS = Limits()

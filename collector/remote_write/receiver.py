@@ -21,6 +21,7 @@ from collector.otlp.inflate import TooLargeError
 from collector.otlp.receiver import METRICS, ReceiverCounts, Submit
 from collector.push.batch import committed
 from collector.push.bodies import DEFAULT_LIMITS, Bodies, Limits
+from collector.push.gate import DECODERS, Gate
 from collector.remote_write.collect import Senders
 from collector.remote_write.decode import MESSAGES, Written, decode
 from collector.remote_write.labels import REASONS
@@ -36,20 +37,26 @@ def create_routes(
     counts: ReceiverCounts | None = None,
     limits: Limits = DEFAULT_LIMITS,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    gate: Gate | None = None,
 ) -> list[Route]:
-    """Return the routes of the receiver. `clock` gives the time (aware) that times of samples are held against."""
-    receiver = _Receiver(submit, counts or ReceiverCounts(), limits, clock)
+    """Return the routes of the receiver. `clock` gives the time (aware) that times of samples are held against.
+
+    `gate` is that of other receivers too.
+    """
+    receiver = _Receiver(submit, counts or ReceiverCounts(), limits, clock, gate or Gate())
     return [Route(PATH, receiver.write, methods=["POST"])]
 
 
 class _Receiver:
     """Decodes in threads of its own, so the event loop stays free for other requests."""
 
-    def __init__(self, submit: Submit, counts: ReceiverCounts, limits: Limits, clock: Callable[[], datetime]) -> None:
-        self.submit, self.counts, self.limits, self.clock = submit, counts, limits, clock
+    def __init__(
+        self, submit: Submit, counts: ReceiverCounts, limits: Limits, clock: Callable[[], datetime], gate: Gate
+    ) -> None:
+        self.submit, self.counts, self.limits, self.clock, self.gate = submit, counts, limits, clock, gate
         self._senders = Senders()
         self._bodies = Bodies(limits)
-        self._threads = ThreadPoolExecutor(limits.decoders, thread_name_prefix="remote-write")
+        self._threads = ThreadPoolExecutor(DECODERS, thread_name_prefix="remote-write")
 
     async def write(self, request: Request) -> Response:
         try:
@@ -64,13 +71,17 @@ class _Receiver:
 
     async def _receive(self, request: Request) -> Written:
         message = _message(request)
-        loop = asyncio.get_running_loop()
         chunks: list[bytes] = []
         try:
             await self._bodies.read(request, chunks)
-            written = await loop.run_in_executor(self._threads, self._decode, chunks, message)
+            with self.gate.hold(sum(map(len, chunks))):
+                return await self._store(chunks, message)
         finally:
             self._bodies.release(chunks)
+
+    async def _store(self, chunks: list[bytes], message: str) -> Written:
+        loop = asyncio.get_running_loop()
+        written = await loop.run_in_executor(self._threads, self._decode, chunks, message)
         batch = written.pushed.batch
         if batch.rows or batch.drops:
             # shield: a request that is cancelled at shutdown must not cancel the commit
@@ -80,9 +91,9 @@ class _Receiver:
         return written
 
     def _decode(self, chunks: list[bytes], message: str) -> Written:
-        return decode(
-            uncompress(b"".join(chunks), self.limits.max_inflated_bytes), message, self._senders, self.clock()
-        )
+        with self.gate.decoders:
+            body = uncompress(b"".join(chunks), self.limits.max_inflated_bytes)
+            return decode(body, message, self._senders, self.clock())
 
     def _refuse(self, error: InfractlError) -> Response:
         refusal = refusal_of(error)

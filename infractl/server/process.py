@@ -36,6 +36,7 @@ from collector.probe.prober import Prober
 from collector.prometheus.job import Job as ScrapeJob
 from collector.prometheus.scrape import Scraper
 from collector.prometheus.targets import Target
+from collector.push.gate import Gate
 from collector.remote_write import receiver as remote_write
 from infractl.access import SERVER_FILE
 from infractl.configfile import AnalysisSchedule, Content, Telemetry
@@ -132,6 +133,7 @@ class _Process:
         self.pushed = MetricsDecoder()
         self.exposition.watch_receivers(lambda: self.receivers.requests)
         self.submit = self.writer.submit
+        self.gate = Gate()
         self.traces: TracerProvider = selftrace.provider(options.telemetry, self.submit)
         tracer = self.traces.get_tracer("infractl")
         self.scraper = Scraper(options.targets, self.submit, jobs=options.jobs)
@@ -222,12 +224,13 @@ class _Process:
                     counts=self.receivers,
                     decoder=self.pushed,
                     origins=options.otlp_allowed_origins,
+                    gate=self.gate,
                 )
                 await stack.enter_async_context(_listening(app, otlp))
             grpc_port = None
             if options.otlp_grpc_port is not None:
                 receiver = otlp_grpc.start(
-                    options.host, options.otlp_grpc_port, self.submit, content, self.receivers, self.pushed
+                    options.host, options.otlp_grpc_port, self.submit, content, self.receivers, self.pushed, self.gate
                 )
                 stack.callback(receiver.stop)
                 grpc_port = receiver.port
@@ -248,7 +251,7 @@ class _Process:
 
         dash = create_app(self.source, self.options.base_path, self.options.time_zone)
         pages: Any = WSGIMiddleware(dash.server, workers=8)
-        written = remote_write.create_routes(self.submit, self.receivers)
+        written = remote_write.create_routes(self.submit, self.receivers, gate=self.gate)
         return Starlette(routes=[*self.api.routes(), *written, Mount("/", pages)])
 
     def _close_store(self) -> None:

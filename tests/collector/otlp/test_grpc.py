@@ -19,6 +19,7 @@ from opentelemetry.trace import SpanKind
 
 from collector.otlp.grpc import MAX_MESSAGE_BYTES, start
 from collector.otlp.receiver import ReceiverCounts, Submit
+from collector.push.gate import Gate
 from store.batch import Batch, Receipt
 from store.database import Database
 from store.errors import BusyError, SourceError, StoreError
@@ -32,8 +33,8 @@ def never(_: Batch) -> "Future[Receipt]":
 
 
 @contextmanager
-def running(submit: Submit, counts: ReceiverCounts | None = None) -> Iterator[str]:
-    receiver = start("127.0.0.1", 0, submit, counts=counts)
+def running(submit: Submit, counts: ReceiverCounts | None = None, gate: Gate | None = None) -> Iterator[str]:
+    receiver = start("127.0.0.1", 0, submit, counts=counts, gate=gate)
     try:
         yield f"127.0.0.1:{receiver.port}"
     finally:
@@ -132,10 +133,8 @@ def test_a_stopped_receiver_releases_its_port(submit: Submit) -> None:
 
 @pytest.mark.parametrize(("requests", "held_bytes"), [(2, 1 << 20), (9, 2 * len(BODY))])
 def test_a_request_too_many_is_told_to_come_back_while_the_others_wait_for_their_commit(
-    requests: int, held_bytes: int, monkeypatch: pytest.MonkeyPatch
+    requests: int, held_bytes: int
 ) -> None:
-    monkeypatch.setattr("collector.otlp.grpc.MAX_REQUESTS", requests)
-    monkeypatch.setattr("collector.otlp.grpc.MAX_HELD_BYTES", held_bytes)
     commits: Queue[Future[Receipt]] = Queue()
 
     def submit(_: Batch) -> "Future[Receipt]":
@@ -144,7 +143,8 @@ def test_a_request_too_many_is_told_to_come_back_while_the_others_wait_for_their
         return future
 
     counts = ReceiverCounts()
-    with running(submit, counts) as address, ThreadPoolExecutor(2) as senders:
+    gate = Gate(requests, held_bytes)
+    with running(submit, counts, gate) as address, ThreadPoolExecutor(2) as senders:
         sent = [senders.submit(export, address, BODY) for _ in range(2)]
         waiting = [commits.get(timeout=30) for _ in sent]
         refused = failure(address, BODY)
