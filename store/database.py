@@ -22,7 +22,7 @@ from store.lost_files import set_aside
 from store.manifest import create_views, lister
 from store.migrate import SCHEMA_VERSION, migrate
 from store.notices import Notice, Notices
-from store.query import Query, RollupQuery
+from store.query import Query, RollupQuery, SpanQuery
 from store.replay import Replayed, replay
 from store.resources import resources
 from store.retention import without_old
@@ -30,7 +30,7 @@ from store.rollups import read as rollups
 from store.settings import StoreSettings
 from store.space import Space
 from store.sqlguard import check
-from store.tables import BY_NAME, TABLES
+from store.tables import BY_NAME, SPANS, TABLES
 from store.window import Window
 
 if TYPE_CHECKING:
@@ -184,7 +184,10 @@ class Database:
             files = lister(cursor, self.lake)
             if isinstance(query, RollupQuery):
                 return _frame(cursor, *rollups.select(cursor, query, window, files))
-            return _frame(cursor, *sqltext.select(query, window, files))
+            share = 1.0
+            if isinstance(query, SpanQuery) and query.at_most is not None:
+                share = min(1.0, query.at_most / max(rollups.rows_estimate(cursor, SPANS, window), 1))
+            return _frame(cursor, *sqltext.select(query, window, files, share))
 
     def rows_estimate(self, name: str, window: Window) -> int:
         """Return about how many rows a sealed table has within a window, without reading them."""

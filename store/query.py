@@ -15,7 +15,9 @@ class SpanQuery:
 
     `columns` are stored columns; each of `attributes` is read from the attributes (else the resource) as text into a
     column of that name, null where a row lacks it. `where` holds (column or attribute, value): equal values of one
-    field are or-ed, fields are and-ed. Rows with a null in any of `not_null` are left out.
+    field are or-ed, fields are and-ed. Rows with a null in any of `not_null` are left out. Where a window holds more
+    spans than `at_most`, those of a random share of the traces are read (by the hash of the trace id: the same ones
+    each time); column `share_read` then says which share that is, 1 where all are read.
     """
 
     columns: tuple[str, ...]
@@ -23,6 +25,7 @@ class SpanQuery:
     where: Where = ()
     not_null: tuple[str, ...] = ()
     requests_only: bool = False
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

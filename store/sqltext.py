@@ -19,12 +19,12 @@ Statement = tuple[str, list[Any]]
 _SERIES_FIELDS = ("service", "instance", "job", "name", "canonical")
 
 
-def select(query: SpanQuery | MetricQuery | RowQuery, window: Window, files: Files) -> Statement:
-    """SELECT for a query within a window; `files` names the sealed files to read."""
+def select(query: SpanQuery | MetricQuery | RowQuery, window: Window, files: Files, share: float = 1.0) -> Statement:
+    """SELECT for a query within a window; `files` names the sealed files, `share` is that of a SpanQuery's traces."""
     if isinstance(query, RowQuery):
         return _select_rows(query, window, files)
     if isinstance(query, SpanQuery):
-        return _select_spans(query, window, source(SPANS, files(SPANS, window)))
+        return _select_spans(query, window, source(SPANS, files(SPANS, window)), share)
     return _select_metrics(query, window, source(METRIC_SAMPLES, files(METRIC_SAMPLES, window)))
 
 
@@ -143,7 +143,7 @@ def matches(where: Where, known: tuple[str, ...], prefix: str, json: tuple[str, 
     return "".join(f" AND {clause}" for clause in clauses), values
 
 
-def _select_spans(query: SpanQuery, window: Window, rows: str) -> Statement:
+def _select_spans(query: SpanQuery, window: Window, rows: str, share: float) -> Statement:
     fields = [f'"{name}"' for name in query.columns]
     values: list[Any] = []
     for key in query.attributes:
@@ -156,6 +156,9 @@ def _select_spans(query: SpanQuery, window: Window, rows: str) -> Statement:
     kept = "".join(f' AND "{name}" IS NOT NULL' for name in query.not_null)
     if query.requests_only:
         kept += f" AND operation IN ({', '.join(repr(name) for name in INFERENCE_OPERATIONS)})"
+    if query.at_most is not None:
+        fields.append(f"CAST({share!r} AS DOUBLE) AS share_read")
+        kept += f" AND hash(trace_id) < {int(share * 2**64)}::UBIGINT" if share < 1 else ""
     matched, args = matches(query.where, SPANS.names, "", ("attributes", "resource"))
     return f"SELECT {', '.join(fields)} FROM {rows} WHERE {bounds}{kept}{matched} ORDER BY ts", values + args
 

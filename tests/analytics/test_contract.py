@@ -16,7 +16,7 @@ from analytics.catalog import load_all
 from analytics.result import Result, Status
 from store.columns import Kind
 from store.database import Database
-from store.query import Choice, MetricQuery, Query, RollupQuery, RowQuery
+from store.query import Choice, MetricQuery, Query, RollupQuery, RowQuery, SpanQuery
 from store.tables import BY_NAME, SPANS, TABLES
 from store.window import Window
 from tests.analytics.frames_of import METRIC_SCHEMA
@@ -44,7 +44,9 @@ def schema(query: Query) -> dict[str, Any]:
             return dict(database.read(query, WINDOW).schema)
     stored = (BY_NAME[query.table] if isinstance(query, RowQuery) else SPANS).schema()
     attributes = () if isinstance(query, RowQuery) else query.attributes
-    return {name: stored[name] for name in query.columns} | dict.fromkeys(attributes, pl.String())
+    sampled = isinstance(query, SpanQuery) and query.at_most is not None
+    more = dict.fromkeys(attributes, pl.String()) | ({"share_read": pl.Float64()} if sampled else {})
+    return {name: stored[name] for name in query.columns} | more
 
 
 def frame(query: Query | Choice, rows: int, value: bool) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 from store.batch import Batch
 from store.database import SCHEMA_VERSION, Database
 from store.errors import StoreError, StoreLockedError, UsageError
-from store.query import MetricQuery, SpanQuery
+from store.query import MetricQuery, RollupQuery, RowQuery, SpanQuery
 from store.tables import TABLES
 from store.window import Window
 
@@ -118,6 +118,56 @@ def test_requests_only_leaves_out_spans_that_are_no_request(database: Database):
     rows = spans(2).with_columns(operation=pl.Series(["chat", None], dtype=pl.String))
     database.append([Batch("t", {"spans": rows})])
     assert database.read(SpanQuery(("ts",), requests_only=True), DAY).height == 1
+
+
+def test_of_very_many_spans_a_share_of_the_traces_is_read_and_named(database: Database):
+    database.append([Batch("t", {"spans": pl.concat([spans(4000), spans(4000, start=4000)])})])
+    few = SpanQuery(("trace_id",), at_most=2000)
+    read = database.read(few, DAY)
+    assert set(read["share_read"]) == {0.25}
+    assert 1750 < read.height < 2250
+    assert database.read(few, DAY)["trace_id"].to_list() == read["trace_id"].to_list()
+    whole = database.read(SpanQuery(("trace_id",), at_most=8000), DAY)
+    assert (whole.height, set(whole["share_read"])) == (8000, {1.0})
+
+
+def test_rows_of_a_table_are_read_within_a_window_and_filtered(database: Database):
+    rows = pl.DataFrame(
+        {
+            "run": ["a", "b", "c"],
+            "stage": ["1"] * 3,
+            "metric": ["ttft_s"] * 3,
+            "statistic": ["p50"] * 3,
+            "ts": [NOON, NOON + timedelta(hours=1), NOON + timedelta(days=1)],
+            "value": [1.0, 2.0, 3.0],
+            "labels": ['{"gpu": "h100"}', '{"gpu": "a100"}', "{}"],
+        }
+    )
+    database.append([Batch("t", {"benchmarks": rows})])
+    assert database.read(RowQuery("benchmarks", ("run", "value")), DAY).rows() == [("a", 1.0), ("b", 2.0)]
+    a100 = RowQuery("benchmarks", ("run",), where=(("gpu", "a100"), ("metric", "ttft_s")))
+    assert database.read(a100, DAY)["run"].to_list() == ["b"]
+    with pytest.raises(UsageError, match="prices have no time"):
+        database.read(RowQuery("prices", ("model",)), DAY)
+
+
+def test_all_series_are_read_but_the_buckets_of_histograms(database: Database):
+    series = pl.DataFrame(
+        {
+            "series_id": [1, 2, 3],
+            "name": ["a", "raw_b", "h_bucket"],
+            "canonical": [None, "b", "h"],
+            "scale": [None, 0.01, None],
+            "labels": ["{}", "{}", '{"le": "1"}'],
+        },
+        schema_overrides={"series_id": pl.UInt64},
+    )
+    samples = pl.DataFrame(
+        {"series_id": [1, 2, 3], "ts": [NOON] * 3, "value": [1.0, 50.0, 3.0]}, schema_overrides={"series_id": pl.UInt64}
+    )
+    database.append([Batch("t", {"metric_series": series, "metric_samples": samples})])
+    found = database.read(RollupQuery("metrics", step_s=300), DAY)
+    assert found.select("name", "last").rows() == [("a", 1.0), ("b", 0.5)]
 
 
 def test_metrics_are_asked_by_canonical_or_raw_name(database: Database):
