@@ -10,6 +10,7 @@ import gzip
 import logging
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -54,6 +55,12 @@ def batch(number: int) -> Batch:
     )
     costs = pl.DataFrame({"line_id": [str(number)], "ts": [times[0]], "billed_cost": ["0.10"], "currency": ["USD"]})
     return Batch("faults", {"spans": spans, "token_arrivals": arrivals, "metric_samples": samples, "costs": costs})
+
+
+def _short(notice: str) -> str:
+    """Return what a notice is about, without its numbers."""
+    what = notice.split(":")[0].split("/")[-1].partition(", rows of")[0]
+    return re.sub(r"\d+", "N", what.partition(" (")[0] if "batches" in what else what)
 
 
 def child(folder: str, seed: str) -> None:
@@ -108,7 +115,7 @@ def check(folder: Path, numbers: set[int], tally: Tally, settings: StoreSettings
             raw = database.sql("SELECT count(*) AS n FROM spans WHERE operation = 'chat'")
             tally.said["rollups differ from rows"] += rolled.column(0)[0].as_py() != raw.column(0)[0].as_py()
             for notice in database.notices[-1:]:
-                tally.said[notice.what.split(":")[0].split("/")[-1][:60]] += 1
+                tally.said[_short(notice.what)] += 1
     except InfractlError as error:
         tally.unreadable += 1
         tally.said[str(error)[:120]] += 1
