@@ -10,6 +10,7 @@ from store.nearest import nearest
 ANALYSES = {
     "overview": "Requests, errors, latency and tokens per service; targets up or down.",
     "p99": "Which drivers the tail latency is associated with, and since when it is unusual.",
+    "latency": "In which segment and on which span the time of requests goes; cold starts; how waiting grows.",
 }
 
 

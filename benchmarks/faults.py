@@ -59,7 +59,7 @@ def batch(number: int) -> Batch:
 
 def _short(notice: str) -> str:
     """Return what a notice is about, without its numbers."""
-    what = notice.split(":")[0].split("/")[-1].partition(", rows of")[0]
+    what = notice.split(":", maxsplit=1)[0].rsplit("/", maxsplit=1)[-1].partition(", rows of")[0]
     return re.sub(r"\d+", "N", what.partition(" (")[0] if "batches" in what else what)
 
 
