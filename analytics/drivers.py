@@ -41,6 +41,19 @@ USUAL: Mapping[str, Where] = {
 """What a name alone means, where its series are different things: a mean over graphics and encoder says nothing."""
 
 
+RATIOS: Mapping[str, tuple[str, str]] = {
+    "prefix_cache_hit_ratio": ("prefix_cache_hits_total", "prefix_cache_queries_total"),
+}
+"""Drivers that are growth over growth of two counters, where no series of their own name is stored."""
+_RATIO_OVER = "1m"
+
+
+def asked_for(drivers: Iterable[str]) -> tuple[str, ...]:
+    """Names of the metrics that a MetricQuery must ask for to join these drivers."""
+    names = [selected(driver)[0] for driver in drivers]
+    return tuple(dict.fromkeys(part for name in names for part in (name, *RATIOS.get(name, ()))))
+
+
 def selected(driver: str) -> tuple[str, Where]:
     """Split a metric driver into its name and the labels asked for: `host_softirqs_total{type=NET_RX}`.
 
@@ -81,9 +94,9 @@ def join_metrics(
 
     `requests` has ts (sorted) and service, and may have server_address and host; `samples` are rows of a MetricQuery.
     A series counts until its next sample, a null sample or `stale_after`. A request sees, of each metric, the series of
-    the address it was served by, else of its service on its host, else of its service; where nothing of the metric
-    meets any request, all requests see all of it. Series of one such entity combine as their `combine` says (sum,
-    mean, max).
+    the address it was served by, else of its service on its host, else of its service, else of the machine at that
+    address; where nothing of the metric meets any request, all requests see all of it. Series of one such entity
+    combine as their `combine` says (sum, mean, max).
     """
     import polars as pl
 
@@ -94,8 +107,10 @@ def join_metrics(
     for name in names:
         base, labels = selected(name)
         series = matching(samples.filter(pl.col("name") == base), labels)
+        if not series.height and base in RATIOS:
+            series = _growth_ratio(samples, base, labels)
         series = _per_second(series) if base.endswith(_CUMULATIVE) else series
-        series = series.with_columns(_host_of("instance").alias("_host"))
+        series = series.with_columns(_host_of(pl.col("instance")).alias("_host"))
         offered = _keys(series, "instance", "_host")
         if not series.height:
             joined = joined.with_columns(pl.lit(None, pl.Float64).alias(name))
@@ -127,8 +142,38 @@ def _per_second(samples: "pl.DataFrame") -> "pl.DataFrame":
     return pl.concat([rates, ends]).join(what, on="series_id").select(samples.columns).sort("ts")
 
 
+def _growth_ratio(samples: "pl.DataFrame", name: str, labels: Where) -> "pl.DataFrame":
+    """Return one series per instance: growth of the first counter over that of the second, over the last minute.
+
+    Where the second did not grow there is no ratio, and the last one stands until it is stale.
+    """
+    import polars as pl
+
+    from analytics.metrics.counters import steps
+
+    who = ["service", "instance", "job"]
+    grown = []
+    for part, column in zip(RATIOS[name], ("over", "under"), strict=True):
+        series = matching(samples.filter(pl.col("name") == part), labels)
+        owners = series.select("series_id", *who).unique("series_id")
+        step = steps(series).drop_nulls("step").join(owners, on="series_id")
+        grown.append(step.group_by(*who, "ts").agg(pl.col("step").sum().alias(column)))
+    both = grown[0].join(grown[1], on=[*who, "ts"], nulls_equal=True).sort("ts")
+    summed = both.rolling("ts", period=_RATIO_OVER, group_by=who).agg(pl.col("over", "under").sum())
+    ratio = summed.filter(pl.col("under") > 0).with_columns((pl.col("over") / pl.col("under")).alias("value"))
+    series = ratio.with_columns(
+        name=pl.lit(name),
+        series_id=pl.struct(who).hash(),
+        combine=pl.lit("mean"),
+        labels=pl.lit("{}"),
+        unit=pl.lit("ratio"),
+    )
+    wanted = [pl.col(c) if c in series.columns else pl.lit(None).alias(c) for c in samples.columns]
+    return series.select(wanted).cast({"ts": samples.schema["ts"]}).sort("ts")
+
+
 def _keys(frame: "pl.DataFrame", address: str, host: str) -> "pl.DataFrame":
-    """Names of the entities that a row may belong to, the closest first: address, service on host, service."""
+    """Names of the entities a row may belong to, the closest first: address, service on host, service, machine."""
     import polars as pl
 
     known = {name: pl.col(name) if name in frame.columns else pl.lit(None, pl.String) for name in (address, host)}
@@ -136,13 +181,12 @@ def _keys(frame: "pl.DataFrame", address: str, host: str) -> "pl.DataFrame":
         (pl.lit("address ") + known[address]).alias("address"),
         (pl.lit("host ") + pl.col("service") + " " + known[host]).alias("host"),
         (pl.lit("service ") + pl.col("service")).alias("service"),
+        (pl.lit("machine ") + _host_of(known[address])).alias("machine"),
     )
 
 
-def _host_of(name: str) -> "pl.Expr":
-    import polars as pl
-
-    return pl.col(name).str.replace(r":\d+$", "")
+def _host_of(address: "pl.Expr") -> "pl.Expr":
+    return address.str.replace(r":\d+$", "")
 
 
 def _closest(asked: "pl.DataFrame", offered: "pl.DataFrame") -> "pl.Series":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from collector.otlp.failures import http_error
 from store.batch import Batch
-from store.tables import SPANS
+from store.tables import SPANS, TOKEN_ARRIVALS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,10 @@ def decode(lines: Iterable[bytes]) -> Batch:
     """Decode client.jsonl: one span per request, parent of the engine's span where the engine served it."""
     import orjson
 
-    return Batch("sample_data/real/client", {SPANS.name: _frame([_row(orjson.loads(line)) for line in lines])})
+    requests = [orjson.loads(line) for line in lines]
+    arrivals = [_arrivals(request) for request in requests if request["chunk_offsets_us"]]
+    frames = {SPANS.name: _frame([_row(request) for request in requests]), TOKEN_ARRIVALS.name: _streams(arrivals)}
+    return Batch("sample_data/real/client", frames)
 
 
 def _frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":
@@ -27,6 +30,24 @@ def _frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":
 
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return SPANS.conform(frame.with_columns(pl.col("ts").cast(pl.Datetime("us"))))
+
+
+def _streams(rows: list[dict[str, Any]]) -> "pl.DataFrame":
+    import polars as pl
+
+    return TOKEN_ARRIVALS.conform(pl.DataFrame(rows).with_columns(pl.col("ts").cast(pl.Datetime("us"))))
+
+
+def _arrivals(request: dict[str, Any]) -> dict[str, Any]:
+    """Return when the chunks of an answer came, one token each."""
+    return {
+        "trace_id": request["trace_id"],
+        "span_id": request["span_id"],
+        "ts": request["start_unix_nano"] // 1000,
+        "service": SERVICE,
+        "measured_by": "client",
+        "offsets_us": request["chunk_offsets_us"],
+    }
 
 
 def _row(request: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from analytics.analysis import Analysis, Inputs, Params, param
-from analytics.drivers import selected
+from analytics.drivers import asked_for
 from analytics.result import Result, Severity, Signal, Trigger
 from store.columns import Column, Kind
 from store.query import MetricQuery, Query, SpanQuery
@@ -18,14 +18,22 @@ if TYPE_CHECKING:
 F, N, T, TS = Kind.FLOAT, Kind.INT, Kind.TEXT, Kind.TIME
 
 AUTO_COLUMNS = ("input_tokens", "cached_input_tokens")
-AUTO_WHOLE_ANSWER = ("output_tokens",)
-"""Drivers of whole-answer latency only: left out there, output length hides every other driver."""
+AUTO_COVARIATES = ("output_tokens",)
+"""Adjusted for where the target is a whole answer: as a driver among others, output length hides every other one."""
 AUTO_METRICS = (
     "requests_waiting", "requests_running", "kv_cache_usage_ratio", "gpu_utilization_ratio",
     "gpu_pcie_bytes_per_second", "gpu_dram_active_ratio", "cpu_pressure_ratio",
-    "host_pressure_ratio",
+    "host_pressure_ratio", "prefix_cache_hit_ratio",
 )  # fmt: skip
 """Candidates of `--drivers auto`. Parts of the target (queue_s, prefill_s, …) only when named: they explain nothing."""
+
+
+ENGINE_STATE = ("requests_waiting", "requests_running", "kv_cache_usage_ratio", "gpu_utilization_ratio")
+FOLLOWS = {"cpu_pressure_ratio": ENGINE_STATE, "host_pressure_ratio": ENGINE_STATE}
+"""What follows from a driver that is out of line: stalled CPUs make requests wait, waiting stalls no CPU. So the queue
+that goes with them is theirs where a change is split (`analytics.p99.change`)."""
+FULL_CACHE = ("kv_cache_usage_ratio", "requests_waiting")
+"""One driver where the cache became full: requests then wait for its blocks."""
 
 
 WHO = ("service", "server_address", "host")
@@ -42,7 +50,14 @@ class P99Params(Params):
         "span columns, attributes or metrics, as NAME or NAME{label=value,…}; counters as growth per second; "
         "attr:NAME, metric:NAME if unclear",
     )
+    covariates: tuple[str, ...] = param(
+        ("auto",), "adjusted for and shown apart; auto: output_tokens for whole answers; none for none"
+    )
     tau: float = param(0.99, "quantile to explain", within=(0.01, 0.9999))
+    taus: tuple[str, ...] = param(("0.5", "0.9"), "further quantiles to fit, so that effects show as a curve")
+    before: str = param(
+        "", "what changed since: a part A..B of the window, held against what follows; empty: calm against last episode"
+    )
     method: str = param("qr", "qr: quantile regression on requests; ols: on windowed P99s", choices=("qr", "ols"))
     tail_rows: int = param(
         50,
@@ -59,15 +74,20 @@ def is_whole_answer(target: str) -> bool:
     return target in ("e2e_s", "duration_s", "decode_s", "inference_s")
 
 
+def wanted_covariates(params: P99Params) -> tuple[str, ...]:
+    """Names that are adjusted for: none of them is among the drivers."""
+    auto = AUTO_COVARIATES if is_whole_answer(params.target) else ()
+    asked = auto if params.covariates == ("auto",) else params.covariates
+    return tuple(name for name in asked if name not in params.drivers)
+
+
 def wanted_drivers(params: P99Params) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Span columns, attribute keys and metric names that the parameters ask for."""
-    if params.drivers == ("auto",):
-        whole = AUTO_WHOLE_ANSWER if is_whole_answer(params.target) else ()
-        return (*AUTO_COLUMNS, *whole), (), AUTO_METRICS
-    columns: list[str] = []
+    """Span columns, attribute keys and metric names that the parameters ask for, covariates included."""
+    auto = params.drivers == ("auto",)
+    columns: list[str] = list(AUTO_COLUMNS) if auto else []
+    metrics: list[str] = list(AUTO_METRICS) if auto else []
     attributes: list[str] = []
-    metrics: list[str] = []
-    for name in params.drivers:
+    for name in (*(() if auto else params.drivers), *wanted_covariates(params)):
         kind, colon, rest = name.partition(":")
         if colon and kind == "attr":
             attributes.append(rest)
@@ -78,7 +98,7 @@ def wanted_drivers(params: P99Params) -> tuple[tuple[str, ...], tuple[str, ...],
         else:
             attributes.append(name)
             metrics.append(name)
-    return tuple(columns), tuple(attributes), tuple(metrics)
+    return tuple(dict.fromkeys(columns)), tuple(attributes), tuple(dict.fromkeys(metrics))
 
 
 def inputs(params: P99Params) -> "Mapping[str, Query]":
@@ -99,7 +119,7 @@ def inputs(params: P99Params) -> "Mapping[str, Query]":
         )
     }
     if metrics:
-        queries["metrics"] = MetricQuery(tuple(dict.fromkeys(selected(name)[0] for name in metrics)))
+        queries["metrics"] = MetricQuery(asked_for(metrics))
     return queries
 
 
@@ -117,7 +137,8 @@ FAR_ABOVE = Trigger("P99FarAboveBaseline", RATIO, 3.0, Severity.CRITICAL, _SUMMA
 
 FRAMES = {
     "coefficients": (
-        Column("term", T, "driver, or (intercept)"),
+        Column("term", T, "driver, covariate, or (intercept)"),
+        Column("role", T, "driver, covariate (adjusted for, no share) or intercept"),
         Column("estimate", F, "change of the target's quantile per unit of the driver"),
         Column("ci_low", F, "lower 95 % limit"),
         Column("ci_high", F, "upper 95 % limit"),
@@ -133,25 +154,57 @@ FRAMES = {
         Column("ci_low", F, "lower 95 % limit", "ratio"),
         Column("ci_high", F, "upper 95 % limit", "ratio"),
     ),
+    "change": (
+        Column("part", T, "driver or covariate, rest (not explained) or total; the parts add up to the total"),
+        Column("change", F, "change of the target's quantile tau associated with it"),
+        Column("ci_low", F, "lower 95 % limit"),
+        Column("ci_high", F, "upper 95 % limit"),
+        Column("share", F, "share of the total; null where the quantile hardly moved", "ratio"),
+        Column("before", F, "mean of the (first) driver before; of the total: the quantile"),
+        Column("after", F, "the same after"),
+    ),
     "fit": (
         Column("method", T, "qr or ols"),
         Column("tau", F, "quantile fitted; below the one asked for where the tail is too thin"),
         Column("n", N, "requests (ols: windows) used", "rows"),
         Column("n_tail", N, "requests beyond the quantile: n (1 - tau)", "rows"),
         Column("n_eff", F, "independent windows they amount to"),
-        Column("r1", F, "explained share of the check loss, R1(tau) of Koenker & Machado (ols: R2)", "ratio"),
+        Column(
+            "r1",
+            F,
+            "share of the check loss that the drivers explain beyond the covariates, R1(tau) (ols: R2)",
+            "ratio",
+        ),
         Column("r1_low", F, "lower 95 % limit", "ratio"),
         Column("r1_high", F, "upper 95 % limit", "ratio"),
+        Column("r1_covariates", F, "share that the covariates explain alone; null without covariates", "ratio"),
         Column("coverage", F, "share at or below the quantile in the last quarter, fitted on the rest", "ratio"),
+        Column("coverage_error", F, "standard error of that: neighbours in time count as one", "ratio"),
+        Column(
+            "curvature", F, "held-out check loss that bent instead of straight effects save; null: not checked", "ratio"
+        ),
         Column("residual_lag1", F, "lag-1 autocorrelation of the windows' median residual"),
         Column("bucket_s", F, "width of a window", "s"),
         Column("dropped", N, "requests left out", "rows"),
         Column("dropped_reasons", Kind.JSON, "requests left out by reason"),
-        Column("verdict", T, "ok, low confidence, not calibrated, no driver identified, or why there is no fit"),
+        Column(
+            "verdict", T, "ok, low confidence, not calibrated, non-linear, no driver identified, or why there is no fit"
+        ),
     ),
     "vif": (
         Column("driver", T, "driver"),
         Column("vif", F, "variance inflation; null: follows from the other drivers"),
+    ),
+    "quantiles": (
+        Column("tau", F, "quantile fitted"),
+        Column("n_tail", N, "requests beyond it", "rows"),
+        Column("term", T, "driver or covariate"),
+        Column("estimate", F, "change of this quantile per unit of the driver"),
+        Column("ci_low", F, "lower 95 % limit"),
+        Column("ci_high", F, "upper 95 % limit"),
+        Column("effect", F, "change of this quantile as the driver goes from its 10 % to its 90 % quantile"),
+        Column("effect_low", F, "lower 95 % limit of that"),
+        Column("effect_high", F, "upper 95 % limit of that"),
     ),
     "windows": (
         Column("ts", TS, "start of the window"),
@@ -187,8 +240,10 @@ FRAMES = {
         Column("p99", F, "highest p99 of a window"),
         Column("baseline", F, "baseline at the start"),
         Column("ratio", F, "highest ratio"),
-        Column("driver", T, "driver that moved the quantile most, in a fit on the calm requests and this episode"),
-        Column("moved", F, "by how much: coefficient x (mean inside - mean outside)"),
+        Column(
+            "driver", T, "driver to whose change most of the rise goes, in a fit on the calm requests and this episode"
+        ),
+        Column("moved", F, "how much of the rise: its part of the change, see frame change"),
         Column("driver_inside", F, "its mean inside"),
         Column("driver_outside", F, "its mean outside"),
     ),
@@ -216,4 +271,5 @@ ANALYSIS = Analysis(
     signals=(LATENCY, BASELINE, RATIO, SHARE),
     triggers=(ABOVE, FAR_ABOVE),
     lookback=timedelta(hours=24),
+    every=timedelta(minutes=5),
 )

@@ -9,6 +9,7 @@ from analytics.analysis import Inputs
 from analytics.p99 import BASELINE, FRAMES, LATENCY, RATIO, SHARE, P99Params, findings, report
 from analytics.p99.gather import Gathered, gather
 from analytics.p99.group import Group, examine
+from analytics.p99.moved import compared, of_episodes
 from analytics.result import Result, Status
 from store.window import Window
 
@@ -42,11 +43,14 @@ def _groups(gathered: Gathered, params: P99Params, window: Window) -> list[Group
     parts = frames.groups(gathered.rows, params.by)
     sizes = sorted((rows.height for _, rows in parts), reverse=True)
     least = sizes[min(FITTED_GROUPS, len(sizes)) - 1]
-    found = [
-        examine(labels, rows, gathered.drivers, params, window, fit=not gathered.refusal and rows.height >= least)
-        for labels, rows in parts
-    ]
-    return [replace(group, units=gathered.units) for group in found]
+    found = []
+    for labels, rows in parts:
+        fit = not gathered.refusal and rows.height >= least
+        group = examine(labels, rows, gathered.drivers, gathered.covariates, params, window, fit=fit)
+        split, notes = compared(group, params, window)
+        moves = of_episodes(group)
+        found.append(replace(group, units=gathered.units, moves=moves, split=split, notes=(*group.notes, *notes)))
+    return found
 
 
 def _frame(name: str, groups: list[Group], params: P99Params, gathered: Gathered) -> pl.DataFrame:

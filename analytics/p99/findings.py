@@ -8,7 +8,6 @@ import polars as pl
 from analytics.drivers import unit_of
 from analytics.p99 import ABOVE, FAR_ABOVE, P99Params
 from analytics.p99.group import Group
-from analytics.p99.moved import moved_most
 from analytics.p99.windows import BAND, Episode, episodes
 from analytics.p99.words import labels, name_of_target, quantile, quantity, share, unit_of_target
 from analytics.result import Finding, Trigger
@@ -34,7 +33,7 @@ def of(group: Group, params: P99Params) -> list[Finding]:
 
 def _finding(group: Group, params: P99Params, trigger: Trigger, episode: Episode) -> Finding:
     value = group.table["ratio"][-1] if episode.lasting else episode.ratio
-    moved = moved_most(group, episode)
+    moved = group.moves.get(episode.since)
     return Finding(
         trigger=trigger.name,
         severity=trigger.severity,

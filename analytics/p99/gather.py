@@ -9,8 +9,9 @@ import polars as pl
 from analytics import frames
 from analytics.analysis import Inputs
 from analytics.drivers import join_metrics, matching, stated_units
-from analytics.p99 import AUTO_COLUMNS, AUTO_METRICS, AUTO_WHOLE_ANSWER, WHO, P99Params, wanted_drivers
+from analytics.p99 import AUTO_COLUMNS, AUTO_COVARIATES, AUTO_METRICS, WHO, P99Params, wanted_covariates, wanted_drivers
 from store.columns import Kind
+from store.query import Where
 from store.tables import SPANS
 
 _RESERVED = ("ts", "y", "n", "bucket", "fitted", "trace_id", "span_id", "_row")
@@ -21,12 +22,13 @@ _RESERVED = ("ts", "y", "n", "bucket", "fitted", "trace_id", "span_id", "_row")
 class Gathered:
     """`rows` has ts (sorted), y, labels, trace_id, span_id, _row and one float column per driver.
 
-    `refusal` names drivers that have no data anywhere; `dropped` counts requests without a usable target; `units` are
-    those that metrics state.
+    `covariates` are those of the drivers that are only adjusted for. `refusal` names drivers that have no data
+    anywhere; `dropped` counts requests without a usable target; `units` are those that metrics state.
     """
 
     rows: pl.DataFrame
     drivers: tuple[str, ...]
+    covariates: tuple[str, ...]
     dropped: Mapping[str, int]
     notes: tuple[str, ...]
     refusal: str
@@ -44,13 +46,15 @@ def gather(inputs: Inputs, params: P99Params) -> Gathered:
     metrics = inputs.get("metrics")
     samples = metrics if metrics is not None else pl.DataFrame()
     found, missing = _drivers(usable, samples, params)
+    missing = [name for name in missing if _named(name, params)]
     labelled = frames.label_columns(usable, params.by).select("ts", "y", "trace_id", "span_id", *params.by)
     return Gathered(
         rows=labelled.with_columns(found).with_row_index("_row"),
         drivers=tuple(series.name for series in found),
+        covariates=tuple(series.name for series in found if series.name in wanted_covariates(params)),
         dropped=dropped,
         notes=tuple(f"{n} requests left out: {reason}" for reason, n in dropped.items()),
-        refusal=_unknown(missing) if missing and usable.height and params.drivers != ("auto",) else "",
+        refusal=_unknown(missing) if missing and usable.height else "",
         units=stated_units(samples),
     )
 
@@ -65,7 +69,7 @@ def _drivers(requests: pl.DataFrame, samples: pl.DataFrame, params: P99Params) -
     columns, attributes, names = wanted_drivers(params)
     who = [pl.col(name).cast(pl.String) for name in WHO if name in requests.columns]
     key = requests.select("ts", *who)
-    joined = join_metrics(key, matching(samples, params.where), names) if samples.height else key
+    joined = join_metrics(key, matching(samples, _metric_filter(key, params)), names) if samples.height else key
     found: dict[str, pl.Series] = {}
     for source, wanted in ((joined, names), (requests, (*columns, *attributes))):
         for name in wanted:
@@ -76,13 +80,25 @@ def _drivers(requests: pl.DataFrame, samples: pl.DataFrame, params: P99Params) -
     return list(found.values()), [n for n in dict.fromkeys((*columns, *attributes, *names)) if n not in found]
 
 
+def _metric_filter(key: pl.DataFrame, params: P99Params) -> Where:
+    """Filter of the metrics: that of the requests, but a client's service says nothing of the engine it calls."""
+    calls = "server_address" in key.columns and key["server_address"].null_count() < key.height
+    return tuple(one for one in params.where if not (calls and one[0] == "service"))
+
+
+def _named(name: str, params: P99Params) -> bool:
+    """Whether a person asked for this name; what `auto` would like may be missing."""
+    drivers, covariates = params.drivers != ("auto",), params.covariates != ("auto",)
+    return covariates if name in wanted_covariates(params) else drivers
+
+
 def _shown(name: str, params: P99Params) -> str:
     return f"attr:{name}" if name in _RESERVED or name in params.by else name
 
 
 def _unknown(missing: list[str]) -> str:
     numeric = [c.name for c in SPANS.columns if c.kind in (Kind.INT, Kind.FLOAT)]
-    known = list(dict.fromkeys((*AUTO_COLUMNS, *AUTO_WHOLE_ANSWER, *AUTO_METRICS, *numeric)))
+    known = list(dict.fromkeys((*AUTO_COLUMNS, *AUTO_COVARIATES, *AUTO_METRICS, *numeric)))
     parts = []
     for name in missing:
         near = get_close_matches(name, known, 3, 0.5)

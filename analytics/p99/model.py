@@ -1,12 +1,14 @@
 """The fitted tail of one group: slopes, shares of what they explain, intervals, and how far to trust them."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analytics.p99.selection import Selection
+from analytics.p99.curvature import held_out_gain
+from analytics.p99.selection import Selection, tail_rows
 from analytics.stats import autocorrelation, shapley
 from analytics.stats.block_bootstrap import COARSE, Resampled, block_counts, interval, refit, share_interval
 from analytics.stats.collinearity import usable_columns
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 LEAST_N_EFF = 30.0
 CALIBRATED_WITHIN = 0.005
+CURVED = 0.10
+"""Gain of bent effects above which straight ones are called averages."""
+_CURVE_TAIL_ROWS = 20
 _CELLS = (24, 240)
 _ROWS_PER_CELL = 20
 _SHARE_ROWS = 200_000
@@ -32,6 +37,17 @@ class Share:
     share: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class AtQuantile:
+    """Slopes at one more quantile, with 95 % limits; coefficients run as those of the model."""
+
+    tau: float
+    n_tail: int
+    coefficients: Array
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +69,10 @@ class Model:
     lag1: float
     coverage: float | None
     fitted: Array
+    coverage_error: float | None = None
+    r1_covariates: float | None = None
+    curvature: float | None = None
+    curve: tuple[AtQuantile, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: str = "ok"
 
@@ -70,38 +90,66 @@ def time_cells(ts: "pl.Series", rows: int) -> NDArray[np.intp]:
     return np.unique(np.minimum((share * cells).astype(np.intp), cells - 1), return_inverse=True)[1].astype(np.intp)
 
 
-def fit_requests(selection: Selection, resamples: int, seed: int) -> Model:
-    """Fit the selection's quantile on requests, with block bootstrap over time for all intervals."""
+def fit_requests(selection: Selection, resamples: int, seed: int, taus: Sequence[float] = ()) -> Model:
+    """Fit the selection's quantile on requests, with block bootstrap over time for all intervals; then further taus."""
     y, design, tau = selection.y, selection.design, selection.tau
-    best, base = fit(design, y, tau), fit_smallest(y, tau)
+    best = fit(design, y, tau)
     fitted = best.predict(design)
     cell = time_cells(selection.rows["ts"], y.size)
     cells = int(cell.max()) + 1
     phi_x, phi_z = _persistence(selection.matrix, y - fitted, cell, cells)
     block = autocorrelation.block_length(cells, phi_x, phi_z)
     counts = block_counts(cells, block, resamples, seed)
-    moved = refit(design, y, cell, tau, best.coefficients, counts)
-    low, high = interval(best.coefficients, moved.coefficients, cells / block)
+    this = _at(design, y, cell, best, counts, cells / block)
     shares, r1 = _attribute(selection, cell, counts, seed)
-    exact_r1 = 1.0 - best.loss / base.loss if base.loss > 0 else 0.0
+    coverage, coverage_error = _held_out_coverage(design, y, tau, cell, block)
+    others = [other for other in sorted({*taus} - {tau}) if tail_rows(y.size, other) >= _CURVE_TAIL_ROWS]
+    curve = [_at(design, y, cell, fit(design, y, other), counts, cells / block) for other in others]
+    whole, alone = _explained(selection, best.loss)
     made = Model(
         method="qr",
         tau=tau,
         coefficients=best.coefficients,
-        low=low,
-        high=high,
+        low=this.low,
+        high=this.high,
         shares=shares,
-        r1=exact_r1,
+        r1=whole,
         r1_low=r1[0],
         r1_high=r1[1],
         n=y.size,
-        n_tail=round(y.size * min(tau, 1.0 - tau)),
+        n_tail=this.n_tail,
         n_eff=autocorrelation.effective_size(cells, phi_x, phi_z),
         lag1=phi_z,
-        coverage=_held_out_coverage(design, y, tau),
+        coverage=coverage,
         fitted=fitted,
+        coverage_error=coverage_error,
+        r1_covariates=alone,
+        curvature=held_out_gain(design, y, tau, cell),
+        curve=tuple(sorted((this, *curve), key=lambda at: at.tau)),
     )
     return judged(made, best.exact, selection)
+
+
+def _at(design: Array, y: Array, cell: NDArray[np.intp], best: QuantileFit, counts: Array, blocks: float) -> AtQuantile:
+    moved = refit(design, y, cell, best.tau, best.coefficients, counts)
+    low, high = interval(best.coefficients, moved.coefficients, blocks)
+    return AtQuantile(best.tau, round(tail_rows(y.size, best.tau)), best.coefficients, low, high)
+
+
+def _explained(selection: Selection, loss: float) -> tuple[float, float | None]:
+    """Share of the check loss that the drivers explain beyond the covariates, and that those explain alone."""
+    y, tau = selection.y, selection.tau
+    base = fit_smallest(y, tau).loss
+    if not selection.adjusted:
+        return (1.0 - loss / base if base > 0 else 0.0), None
+    adjusted = fit(_columns(selection.design, selection.adjusted), y, tau).loss
+    drivers = 1.0 - loss / adjusted if adjusted > 0 else 0.0
+    return drivers, (1.0 - adjusted / base if base > 0 else 0.0)
+
+
+def _columns(design: Array, chosen: Iterable[int]) -> Array:
+    """Return the constant and these columns of the drivers' matrix."""
+    return np.ascontiguousarray(design[:, [0, *sorted(1 + i for i in chosen)]])
 
 
 def judged(model: Model, exact: bool, selection: Selection) -> Model:
@@ -119,13 +167,19 @@ def judged(model: Model, exact: bool, selection: Selection) -> Model:
         verdicts.append("low confidence")
     if model.coverage is not None:
         off = abs(model.coverage - model.tau)
-        chance = 2.0 * np.sqrt(model.tau * (1.0 - model.tau) / max(model.n / 4.0, 1.0))
-        if off > max(CALIBRATED_WITHIN, float(chance)):
+        if off > max(CALIBRATED_WITHIN, 2.0 * (model.coverage_error or 0.0)):
             notes.append(
                 f"not calibrated: fitted on the first three quarters, {model.coverage:.1%} of the last quarter lie at "
-                f"or below the quantile, {model.tau:.1%} should; conditions changed or effects are not linear"
+                f"or below the quantile, {model.tau:.1%} should (standard error {model.coverage_error or 0.0:.1%}); "
+                "conditions changed or effects are not linear"
             )
             verdicts.append("not calibrated")
+    if model.curvature is not None and model.curvature > CURVED:
+        notes.append(
+            f"non-linear: bent effects (linear splines) save {model.curvature:.0%} of the check loss on held-out time; "
+            "linear effects are averages"
+        )
+        verdicts.append("non-linear")
     shares = model.shares
     if model.r1_low <= 0.0:
         notes.append(f"no driver identified: what the drivers explain (R1 {model.r1:.2f}) cannot be told from zero")
@@ -152,14 +206,14 @@ def _attribute(
     if y.size > _SHARE_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(y.size, _SHARE_ROWS, replace=False))
         y, design, cell = y[rows], design[rows], cell[rows]
-    base = _losses(np.ones((y.size, 1)), y, cell, tau, counts)
+    base = _losses(_columns(design, selection.adjusted), y, cell, tau, counts)
     base = np.where(base > 0, base, np.inf)
 
     def worth(coalition: frozenset[int]) -> Array:
         if not coalition:
             return np.zeros_like(base)
-        columns = [0, *sorted(1 + i for player in coalition for i in selection.players[player][1])]
-        return np.asarray(1.0 - _losses(np.ascontiguousarray(design[:, columns]), y, cell, tau, counts) / base)
+        chosen = [*selection.adjusted, *(i for player in coalition for i in selection.players[player][1])]
+        return np.asarray(1.0 - _losses(_columns(design, chosen), y, cell, tau, counts) / base)
 
     return shared_out(selection, worth, seed)
 
@@ -188,12 +242,24 @@ def _losses(design: Array, y: Array, cell: NDArray[np.intp], tau: float, counts:
     return np.concatenate([[best.loss], moved.losses])
 
 
-def _held_out_coverage(design: Array, y: Array, tau: float) -> float | None:
-    """Share of the last quarter at or below the quantile fitted on the rest; None where that cannot be fitted."""
+def _held_out_coverage(
+    design: Array, y: Array, tau: float, cell: NDArray[np.intp], block: int
+) -> tuple[float | None, float | None]:
+    """Share of the last quarter at or below the quantile fitted on the rest, and its standard error.
+
+    None where the rest cannot be fitted. Blocks of cells count as one observation each; the earlier fit, on three
+    times the rows, adds a third of the variance.
+    """
     cut = 3 * y.size // 4
     kept, _left = usable_columns(design[:cut, 1:])
     columns = [0, *(1 + i for i in kept)]
     if cut <= 2 * len(columns) or cut == y.size:
-        return None
+        return None, None
     earlier = fit(np.ascontiguousarray(design[:cut, columns]), y[:cut], tau)
-    return float(np.mean(y[cut:] <= earlier.predict(design[cut:, columns])))
+    met = (y[cut:] <= earlier.predict(design[cut:, columns])).astype(np.float64)
+    share = float(met.mean())
+    blocks = np.unique(cell[cut:] // block, return_inverse=True)[1]
+    sums = np.bincount(blocks, met - share)
+    clustered = float(np.square(sums).sum()) * sums.size / max(sums.size - 1, 1)
+    variance = max(clustered / met.size**2, tau * (1.0 - tau) / met.size)
+    return share, float(np.sqrt(variance * 4.0 / 3.0))

@@ -9,12 +9,12 @@ import polars as pl
 
 from analytics.drivers import unit_of
 from analytics.p99 import ABOVE, BASELINE, FAR_ABOVE, LATENCY, RATIO, P99Params
-from analytics.p99.group import Group
+from analytics.p99.group import FITTED_ROWS, Group
 from analytics.p99.model import Share
-from analytics.p99.moved import moved_most
 from analytics.p99.windows import LEAST_REQUESTS, episodes
 from analytics.p99.words import unit_of_target
 from analytics.result import Signal
+from analytics.stats.smoothed import Array
 
 Row = dict[str, Any]
 RESIDUALS = 2_000
@@ -26,17 +26,48 @@ def _coefficients(group: Group, params: P99Params, _dropped: Mapping[str, int]) 
     if model is None:
         return []
     unit = unit_of_target(params.target)
+    intercept: Row = {"term": "(intercept)", "role": "intercept", "estimate": model.coefficients[0], "unit": unit}
+    intercept |= {"ci_low": model.low[0], "ci_high": model.high[0], "per": ""}
+    rows = [intercept]
+    for i, row in enumerate(_slopes(group, model.coefficients, model.low, model.high)):
+        role = "covariate" if i in group.selection.adjusted else "driver"
+        rows.append(row | {"role": role, "unit": unit, "per": unit_of(row["term"], group.units) or "1"})
+    return rows
+
+
+def _slopes(group: Group, coefficients: Array, low: Array, high: Array) -> list[Row]:
+    """Slope and effect of each driver, with limits; the arrays begin with the intercept's."""
     matrix = group.selection.matrix
     spread = np.quantile(matrix, 0.9, axis=0) - np.quantile(matrix, 0.1, axis=0)
-    rows = []
-    for i, term in enumerate(("(intercept)", *group.selection.names)):
-        row: Row = {"term": term, "estimate": model.coefficients[i], "unit": unit}
-        row |= {"ci_low": model.low[i], "ci_high": model.high[i], "per": unit_of(term, group.units) or "1" if i else ""}
-        if i:
-            row |= {"effect": model.coefficients[i] * spread[i - 1]}
-            row |= {"effect_low": model.low[i] * spread[i - 1], "effect_high": model.high[i] * spread[i - 1]}
-        rows.append(row)
-    return rows
+    limits = {"estimate": coefficients[1:], "ci_low": low[1:], "ci_high": high[1:]}
+    effects = {"effect": coefficients[1:], "effect_low": low[1:], "effect_high": high[1:]}
+    return [
+        {"term": name}
+        | {key: values[i] for key, values in limits.items()}
+        | {key: values[i] * spread[i] for key, values in effects.items()}
+        for i, name in enumerate(group.selection.names)
+    ]
+
+
+def _quantiles(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    return [
+        {"tau": at.tau, "n_tail": at.n_tail} | row
+        for at in (group.model.curve if group.model else ())
+        for row in _slopes(group, at.coefficients, at.low, at.high)
+    ]
+
+
+def _change(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
+    split = group.split
+    if split is None:
+        return []
+    whole = split.total.change
+    share = abs(whole) > 1e-3 * abs(split.before)
+    return [
+        {"part": part.name, "change": part.change, "ci_low": part.low, "ci_high": part.high}
+        | {"share": part.change / whole if share else None, "before": part.before, "after": part.after}
+        for part in (*split.parts, split.rest, split.total)
+    ]
 
 
 def _contributions(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> list[Row]:
@@ -48,6 +79,9 @@ def _contributions(group: Group, _params: P99Params, _dropped: Mapping[str, int]
 def _fit(group: Group, params: P99Params, dropped: Mapping[str, int]) -> list[Row]:
     model, selection = group.model, group.selection
     reasons = dict(selection.dropped)
+    if group.rows.height > FITTED_ROWS and params.method == "qr":
+        every = -(-group.rows.height // FITTED_ROWS)
+        reasons["not in the sample that is fitted"] = group.rows.height - -(-group.rows.height // every)
     left_out = group.rows.height - selection.rows.height if params.method == "qr" else 0
     row: Row = {"method": params.method, "tau": selection.tau, "n": selection.rows.height}
     row |= {"bucket_s": group.size.total_seconds(), "dropped": left_out + sum(dropped.values())}
@@ -55,7 +89,8 @@ def _fit(group: Group, params: P99Params, dropped: Mapping[str, int]) -> list[Ro
     if model is not None:
         row |= {"n": model.n, "n_tail": model.n_tail, "n_eff": model.n_eff, "r1": model.r1, "r1_low": model.r1_low}
         row |= {"r1_high": model.r1_high, "coverage": model.coverage, "residual_lag1": model.lag1}
-        row |= {"verdict": model.verdict}
+        row |= {"r1_covariates": model.r1_covariates, "coverage_error": model.coverage_error}
+        row |= {"curvature": model.curvature, "verdict": model.verdict}
     return [row]
 
 
@@ -112,13 +147,15 @@ def _episodes(group: Group, _params: P99Params, _dropped: Mapping[str, int]) -> 
         row: Row = {"since": episode.since, "until": None if episode.lasting else episode.until}
         row |= {"severity": str(worst.severity), "n": episode.n, "p99": episode.p99}
         row |= {"baseline": episode.baseline, "ratio": episode.ratio}
-        rows.append(row | (moved_most(group, episode) or {}))
+        rows.append(row | dict(group.moves.get(episode.since, {})))
     return rows
 
 
 ROWS: Mapping[str, Callable[[Group, P99Params, Mapping[str, int]], list[Row]]] = {
     "coefficients": _coefficients,
     "contributions": _contributions,
+    "quantiles": _quantiles,
+    "change": _change,
     "fit": _fit,
     "vif": _vif,
     "windows": _windows,

@@ -25,8 +25,13 @@ class Apart:
     notes: tuple[str, ...]
 
 
-def separate(rows: "pl.DataFrame", names: Sequence[str], tau: float, room: int) -> Apart:
-    """Let one driver of an inseparable group stand for it, keep at most `room`, and group what moves together."""
+def separate(
+    rows: "pl.DataFrame", names: Sequence[str], tau: float, room: int, covariates: Sequence[str] = ()
+) -> Apart:
+    """Let one driver of an inseparable group stand for it, keep at most `room`, and group what moves together.
+
+    Covariates are no players, and the first to go where there is no room.
+    """
     matrix = rows.select(names).to_numpy().astype(np.float64)
     y = rows["y"].to_numpy().astype(np.float64)
     inflation = collinearity.variance_inflation(matrix)
@@ -37,12 +42,15 @@ def separate(rows: "pl.DataFrame", names: Sequence[str], tau: float, room: int) 
         stands[kept] = members
         if len(members) > 1:
             notes.append(_inseparable(names, members, kept))
-    order = _strongest(matrix, y, names, sorted(stands), tau, room, notes)
+    order = _strongest(matrix, y, names, sorted(stands), tau, room, covariates, notes)
     reduced = np.ascontiguousarray(matrix[:, order])
     players = []
     joint = collinearity.groups(reduced, collinearity.variance_inflation(reduced), collinearity.JOINT_SHARE)
     for columns in joint:
-        name = collinearity.name_group(names, [i for j in columns for i in stands[order[j]]])
+        members = [i for j in columns for i in stands[order[j]]]
+        if all(names[i] in covariates for i in members):
+            continue
+        name = collinearity.name_group(names, members)
         players.append((name, tuple(columns)))
         if len(columns) > 1:
             notes.append(
@@ -75,7 +83,14 @@ def _representative(matrix: Array, y: Array, names: Sequence[str], members: Sequ
 
 
 def _strongest(
-    matrix: Array, y: Array, names: Sequence[str], columns: list[int], tau: float, room: int, notes: list[str]
+    matrix: Array,
+    y: Array,
+    names: Sequence[str],
+    columns: list[int],
+    tau: float,
+    room: int,
+    covariates: Sequence[str],
+    notes: list[str],
 ) -> list[int]:
     """Keep the drivers whose ranks differ most between the tail and the rest, as many as the tail can carry."""
     if len(columns) <= room:
@@ -86,7 +101,7 @@ def _strongest(
         _values, place, counts = np.unique(matrix[:, i], return_inverse=True, return_counts=True)
         ranks = (np.cumsum(counts) - counts / 2)[place]
         strength[i] = abs(float(ranks[tail].mean() - ranks.mean()))
-    kept = sorted(sorted(columns, key=lambda i: -strength[i])[:room])
+    kept = sorted(sorted(columns, key=lambda i: (names[i] in covariates, -strength[i]))[:room])
     left = [names[i] for i in columns if i not in kept]
     notes.append(f"{listed(left)} left out: {int(tail.sum())} tail rows carry {room} drivers, 10 for each parameter")
     return kept

@@ -39,13 +39,15 @@ def fit_windows(selection: Selection, requests: pl.DataFrame, resamples: int, se
     lags = autocorrelation.block_length(y.size, phi_x, phi_z)
     best = fit_hac(design, y, lags)
     counts = np.vstack([np.ones(y.size), block_counts(y.size, lags, resamples, seed)])
-    base = unexplained(design[:, :1], y, counts)
+    base = unexplained(design[:, [0, *(1 + i for i in selection.adjusted)]], y, counts)
 
     def worth(coalition: frozenset[int]) -> Array:
-        columns = [0, *sorted(1 + i for player in coalition for i in selection.players[player][1])]
+        chosen = [*selection.adjusted, *(i for player in coalition for i in selection.players[player][1])]
+        columns = [0, *sorted(1 + i for i in chosen)]
         return np.asarray(1.0 - unexplained(design[:, columns], y, counts) / np.where(base > 0, base, np.inf))
 
     shares, r2 = shared_out(selection, worth, seed)
+    coverage, error = _coverage(selection, requests)
     made = Model(
         method="ols",
         tau=selection.tau,
@@ -60,17 +62,25 @@ def fit_windows(selection: Selection, requests: pl.DataFrame, resamples: int, se
         n_tail=y.size,
         n_eff=autocorrelation.effective_size(y.size, phi_x, phi_z),
         lag1=phi_z,
-        coverage=_coverage(selection, requests),
+        coverage=coverage,
+        coverage_error=error,
         fitted=design @ best.coefficients,
     )
     return judged(made, exact=True, selection=selection)
 
 
-def _coverage(selection: Selection, requests: pl.DataFrame) -> float | None:
-    """Share of requests of the last quarter of windows at or below the value predicted from the earlier windows."""
+def _coverage(selection: Selection, requests: pl.DataFrame) -> tuple[float | None, float | None]:
+    """Share of requests of the last quarter of windows at or below the value predicted from the earlier windows.
+
+    And its standard error, a window counting as one observation.
+    """
     y, design = selection.y, selection.design
     cut = 3 * y.size // 4
     beta = np.linalg.lstsq(design[:cut], y[:cut], rcond=None)[0]
     later = selection.rows[cut:].select("bucket", pl.Series("predicted", design[cut:] @ beta))
-    met = requests.join(later, on="bucket").select((pl.col("y") <= pl.col("predicted")).mean()).item()
-    return None if met is None else float(met)
+    met = requests.join(later, on="bucket").select("bucket", met=(pl.col("y") <= pl.col("predicted")).cast(pl.Float64))
+    if not met.height:
+        return None, None
+    share = met.select(pl.col("met").mean()).item()
+    sums = met.group_by("bucket").agg((pl.col("met") - share).sum())["met"].to_numpy()
+    return float(share), float(np.sqrt(np.square(sums).sum() * 4.0 / 3.0)) / met.height

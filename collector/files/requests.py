@@ -13,10 +13,11 @@ from collector.files.plan import Plan, make_plan
 from collector.files.refusals import split
 from collector.files.rows import Rows
 from collector.files.times import Clock, Times, constant_times, read_times
+from collector.files.units import unit
 from store.columns import Kind
 from store.errors import UsageError
 from store.nearest import nearest
-from store.tables import SPANS
+from store.tables import SPANS, TOKEN_ARRIVALS
 
 FIELDS = tuple(column.name for column in SPANS.columns if column.kind is not Kind.JSON)
 """What --map may name; the JSON columns hold what no field takes."""
@@ -65,7 +66,29 @@ def decode_requests(rows: Rows, options: ImportOptions, stem: str) -> Decoded:
     doubts = {"quality": _doubts(cut, timed=timed)}
     frame = pl.DataFrame({**values, **ids, **doubts, "ts": times.ts, "attributes": attributes}).filter(kept)
     notes = (f"ts: {times.reading}", *(f"{name} is conversation text and stays in the file" for name in content))
-    return Decoded({"spans": SPANS.conform(_complete(frame, options, stem))}, refused, plan, notes)
+    spans = SPANS.conform(_complete(frame, options, stem))
+    streamed = _token_arrivals(rows.frame.filter(kept), spans, plan)
+    return Decoded({"spans": spans} | streamed, refused, plan, notes)
+
+
+def _token_arrivals(frame: pl.DataFrame, spans: pl.DataFrame, plan: Plan) -> dict[str, pl.DataFrame]:
+    """Keep the whole list where TTFT is the first of a list of numbers: these are the arrivals of a stream."""
+    source = plan["ttft_s"]
+    column = source.expression.columns[0] if source is not None else ""
+    if source is None or source.expression.text != f"{column}[0]":
+        return {}
+    dtype = frame.schema[column]
+    if not isinstance(dtype, pl.List) or not dtype.inner.is_numeric():
+        return {}
+    micros = unit(source.unit or "s").factor * 1e6
+    offsets = (
+        (frame[column].cast(pl.List(pl.Float64)) * micros).list.eval(pl.element().round().cast(pl.Int64)).list.sort()
+    )
+    rows = spans.select("trace_id", "span_id", "ts", "service").with_columns(
+        pl.lit("client").alias("measured_by"), offsets.alias("offsets_us")
+    )
+    whole = rows.filter(pl.col("offsets_us").list.len() > 0, pl.col("ts").is_not_null())
+    return {TOKEN_ARRIVALS.name: TOKEN_ARRIVALS.conform(whole)} if whole.height else {}
 
 
 def _arrivals(rows: Rows, plan: Plan, options: ImportOptions) -> Times:

@@ -1,0 +1,172 @@
+"""`analyze stream`: how evenly answers arrive: jitter, stalls, time per token, goodput, the worst streams."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from analytics.analysis import Analysis, Inputs, Params, param
+from analytics.result import Result, Severity, Signal, Trigger
+from store.columns import Column, Kind
+from store.query import Query, RowQuery, SpanQuery
+from store.tables import SPANS
+from store.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+F, N, T, TS, B = Kind.FLOAT, Kind.INT, Kind.TEXT, Kind.TIME, Kind.BOOL
+COLUMNS = (
+    "ts", "trace_id", "span_id", "service", "model", "request_id", "status", "error_code", "finish_reason", "ttft_s",
+    "tpot_s", "e2e_s", "output_tokens",
+)  # fmt: skip
+ABORTED = "aborted"
+CONNECTS = ("connect", "tcp.connect", "http.connect")
+"""Names of spans that open a connection: their length is one round trip."""
+AT_MOST = 1_000_000
+"""Requests read; of more, a share of the traces."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamParams(Params):
+    """Parameters of `analyze stream`."""
+
+    ttft_limit: float = param(
+        2.0, "seconds to the first token that a request may take to count as good", within=(0, 1e6)
+    )
+    tpot_limit: float = param(0.1, "seconds per later token", within=(0, 1e6))
+    e2e_limit: float = param(0.0, "seconds for the whole answer; 0: any", within=(0, 1e6))
+    worst: int = param(5, "streams whose gaps are shown", within=(0, 100))
+
+
+def inputs(params: StreamParams) -> "Mapping[str, Query]":
+    """Ask for the arrivals of tokens and for the requests they belong to."""
+    columns = dict.fromkeys((*COLUMNS, *(name for name in params.by if SPANS.column(name) is not None)))
+    attributes = (ABORTED, *(name for name in params.by if SPANS.column(name) is None))
+    return {
+        "requests": SpanQuery(
+            tuple(columns), tuple(dict.fromkeys(attributes)), where=params.where, requests_only=True, at_most=AT_MOST
+        ),
+        "round_trips": SpanQuery(("ts", "duration_s"), where=tuple(("name", name) for name in CONNECTS)),
+        "arrivals": RowQuery(
+            "token_arrivals", ("ts", "trace_id", "span_id", "measured_by", "offsets_us", "tokens", "paints_us")
+        ),
+    }
+
+
+STALLS = Signal(
+    "stalled_stream_low_ratio",
+    "",
+    "lower 95 % limit of the share of the latest bucket's streams that stalled",
+    ("service",),
+)
+USUAL = Signal(
+    "stalled_stream_excess_ratio",
+    "",
+    "that limit over the upper limit of the share in the buckets before",
+    ("service",),
+)
+GOODPUT = Signal("goodput_ratio", "", "share of the requests that met every limit", ("service",))
+STALLING = Trigger(
+    "StreamsStall",
+    USUAL,
+    1.5,
+    Severity.WARNING,
+    "Streams of {service} stall {value} times as often as before",
+    "streams-stall",
+)
+
+_SPREAD = (
+    Column("ji", F, "jitter index: standard deviation of the gaps over their mean; null below 3 gaps"),
+    Column("tiav", F, "variance of the gaps", "s²"),
+)
+FRAMES = {
+    "requests": (
+        Column("request_id", T, "request, else its trace"),
+        Column("ts", TS, "start of the request"),
+        Column("events", N, "arrivals with tokens, repeated ones left out", "events"),
+        Column("tokens", N, "tokens that arrived", "tokens"),
+        *_SPREAD,
+        Column("ji_token", F, "jitter index of the gaps per token: an event of n tokens counts n times a gap of g/n"),
+        Column("decode_share", F, "last arrival less first, over last arrival: 1 - TTFT / E2E", "ratio"),
+        Column("ftlts", F, "the same by its other name, first-to-last-token skew", "ratio"),
+        Column("half_time_skew", F, "when half of the tokens were there, as a share of the stream, less 0.5"),
+        Column("ttft_s", F, "arrival of the first event with a token", "s"),
+        Column("tpot_s", F, "time per token after the first", "s"),
+        Column("itl_max_s", F, "longest gap", "s"),
+        Column("stalls", N, "gaps over 0.2 s and over five times the median gap"),
+        Column("cancelled", B, "the client gave it up: no success, and in no mean"),
+        Column("frame_jitter", F, "jitter index of the frames of a browser that showed new text"),
+        Column("frame_gap_max_s", F, "longest time between two such frames", "s"),
+        Column("trace_id", T, "trace of the request"),
+    ),
+    "groups": (
+        Column("n", N, "streams with arrivals", "requests"),
+        Column("jittered", N, "of these, with three gaps or more: what jitter rests on", "requests"),
+        Column("cancelled", N, "streams given up", "requests"),
+        Column("tokens_per_event", F, "mean; where it differs, jitter cannot be compared", "tokens"),
+        Column("ji_p50", F, "median jitter index"),
+        Column("ji_p99", F, "P99 of it; null below 100 streams"),
+        Column("ji_pooled", F, "of all gaps, each about the mean of its own stream"),
+        Column("itl_p50_s", F, "median gap between events", "s"),
+        Column("itl_p99_s", F, "P99 of the gaps", "s"),
+        Column("itl_token_p50_s", F, "median time per token of a gap", "s"),
+        Column("itl_token_p99_s", F, "P99 of it", "s"),
+        Column("tpot_s", F, "median time per token after the first", "s"),
+        Column("stalled_ratio", F, "share of streams with a stall", "ratio"),
+        Column("stalled_low", F, "lower 95 % limit", "ratio"),
+        Column("stalled_high", F, "upper 95 % limit", "ratio"),
+        Column(
+            "goodput_ratio",
+            F,
+            "share of requests within every limit; failed and given up ones are not",
+            "ratio",
+        ),
+        Column("goodput_low", F, "lower 95 % limit", "ratio"),
+        Column("goodput_high", F, "upper 95 % limit", "ratio"),
+        Column("goodput_per_second", F, "such requests per second of the window", "1/s"),
+        Column("comparable", T, "yes, or why this group's jitter is not to be held against the others'"),
+    ),
+    "timeline": (
+        Column("ts", TS, "start of the bucket"),
+        Column("streams", N, "streams that began in it", "requests"),
+        Column("itl_p50_s", F, "median of their median gaps", "s"),
+        Column("itl_p99_s", F, "P99 of their longest gaps", "s"),
+        Column("stalled_ratio", F, "share with a stall", "ratio"),
+    ),
+    "worst_gaps": (
+        Column("trace_id", T, "one of the streams with the longest gap"),
+        Column("at_s", F, "arrival after the start of the request", "s"),
+        Column("gap_s", F, "time since the arrival before", "s"),
+        Column("tokens", N, "tokens of the event", "tokens"),
+    ),
+    "chunk_advice": (
+        Column("policy", T, "fixed 16 KiB or adaptive"),
+        Column("first_packet_s", F, "mean time until the first chunk is full and across", "s"),
+        Column("throughput_use", F, "bytes sent over what the link could have carried in that time", "ratio"),
+        Column("chunk_bytes", F, "mean size of a chunk", "By"),
+        Column("n", N, "round trips replayed"),
+    ),
+}
+
+
+def run(inputs: Inputs, params: StreamParams, window: Window) -> Result:
+    """Measure every stream and its groups; empty without arrivals."""
+    from analytics.stream.answer import answer
+
+    return answer(inputs, params, window)
+
+
+ANALYSIS = Analysis(
+    name="stream",
+    title="Streams and their jitter",
+    doc="How evenly the tokens of streamed answers arrive: jitter, stalls, time per token, goodput, the worst streams, "
+    "and what chunk size their round trips would suggest.",
+    params=StreamParams,
+    inputs=inputs,
+    frames=FRAMES,
+    run=run,
+    signals=(STALLS, USUAL, GOODPUT),
+    triggers=(STALLING,),
+    lookback=timedelta(hours=6),
+    every=timedelta(minutes=2),
+)
