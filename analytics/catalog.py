@@ -11,10 +11,12 @@ ANALYSES = {
     "overview": "Requests, errors, latency and tokens per service; targets up or down.",
     "p99": "Which drivers the tail latency is associated with, and since when it is unusual.",
     "latency": "In which segment and on which span the time of requests goes; cold starts; how waiting grows.",
-    "retries": "Attempts that are one request: amplification, storms, duplicates, back-off against how long errors last.",
+    "retries": "Attempts that are one request: amplification, storms, duplicates, back-off against recovery.",
     "anomalies": "Metrics and requests that left what is usual for them, since when, and why this says so.",
     "stream": "How evenly tokens arrive: jitter, stalls, time per token, goodput, the worst streams.",
+    "engines": "Serving engines side by side: latency, rates, errors, speed by prompt length, load tests.",
     "errors": "Errors that stand out by place, code and time; outages; how to sample traces.",
+    "cache": "How polluted prefix caches are, what each size would hit, how evenly their engines are used.",
 }
 
 

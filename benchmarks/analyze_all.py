@@ -42,7 +42,7 @@ FROM (
 ARRIVALS = """
 INSERT INTO hot_token_arrivals (trace_id, span_id, ts, service, measured_by, offsets_us)
 SELECT trace_id, span_id, ts, service, 'client',
-  list_transform(range(output_tokens), k -> (1e6 * (ttft_s + k * tpot_s * (0.9 + 0.2 * random())))::BIGINT)
+  list_transform(range(output_tokens), lambda k: (1e6 * (ttft_s + k * tpot_s * (0.9 + 0.2 * random())))::BIGINT)
 FROM hot_spans WHERE request_id[-1] = '0'
 """
 SERIES_ROWS = f"""

@@ -91,6 +91,12 @@ def _callbacks(app: dash.Dash, source: Source, base: str, zone: ZoneInfo) -> Non
     in_browser(browser("infractl", "theme"), Input("url", "search"))
     in_browser(browser("infractl", "title"), Input("title", "data"))
     in_browser(
+        browser("infractl", "open"),
+        Output("url", "pathname"),
+        Input({"type": "figure", "name": ALL}, "clickData"),
+        prevent_initial_call=True,
+    )
+    in_browser(
         browser("infractl", "range"),
         Output("url", "search"),
         Input("range", "n_submit"),

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from analytics.catalog import ANALYSES
 from dashboards import latency, overview, trace
+from dashboards.answer import body_of
 from dashboards.source import STATUS, TRACE, Answers
 from dashboards.state import State
 from dashboards.theme import Colours
@@ -25,7 +27,8 @@ class Panel:
 class Page:
     """A page: its path (a trailing slash stands for any one segment after it), title and panels.
 
-    `analysis` is the one it is about; None where it shows stored rows. `listed` pages stand in the rail.
+    `analysis` is the one it is about; None where it shows stored rows. `listed` pages stand in the rail, under the
+    word of their `group`.
     """
 
     path: str
@@ -34,6 +37,7 @@ class Page:
     icon: str
     panels: tuple[Panel, ...]
     listed: bool = True
+    group: str = ""
 
     def matches(self, path: str) -> bool:
         """Whether this page answers a path."""
@@ -42,7 +46,16 @@ class Page:
         return path == self.path
 
 
-PAGES = (
+WRONG, WHY, BETTER, MORE = "What is wrong", "Why", "What is better", "More"
+"""Groups of the rail: the questions people come with, in the order they come."""
+
+
+def analysis_page(name: str, title: str, icon: str, group: str, path: str = "") -> Page:
+    """Return the page of an analysis, made of its Result alone."""
+    return Page(path or f"/{name}", title, name, icon, (Panel(f"answer-{name}", (name,), body_of(name)),), group=group)
+
+
+_PAGES = (
     Page(
         "/",
         "Overview",
@@ -54,9 +67,30 @@ PAGES = (
             Panel("store", (STATUS,), overview.store),
         ),
     ),
-    Page("/latency", "Latency", "p99", "latency", (Panel("latency", ("p99",), latency.body),)),
+    analysis_page("errors", "Errors", "warning", WRONG),
+    analysis_page("anomalies", "Anomalies", "anomalies", WRONG),
+    analysis_page("slo", "Objectives", "slo", WRONG),
+    Page("/latency", "Latency", "p99", "latency", (Panel("latency", ("p99",), latency.body),), group=WHY),
+    analysis_page("latency", "Where time goes", "segments", WHY, "/segments"),
+    analysis_page("retries", "Retries", "refresh", WHY),
+    analysis_page("stream", "Streams", "stream", WHY),
+    analysis_page("engines", "Engines", "engines", WHY),
+    analysis_page("cache", "Prefix cache", "cache", WHY),
+    analysis_page("ab", "A or B", "ab", BETTER),
+    analysis_page("factorial", "Experiments", "factorial", BETTER),
     Page("/trace/", "Trace", None, "trace", (Panel("trace", (TRACE,), trace.body),), listed=False),
 )
+
+_NAMED = {page.analysis for page in _PAGES}
+
+PAGES = (
+    *(page for page in _PAGES if page.analysis is None or page.analysis in ANALYSES),
+    *(analysis_page(name, name.capitalize(), "overview", MORE) for name in ANALYSES if name not in _NAMED),
+)
+"""Every page whose analysis exists; an analysis that is not named above has its page too."""
+
+PAGE_OF = {page.analysis: page.path for page in PAGES if page.analysis}
+"""Where the evidence of an analysis' findings is shown."""
 
 
 def page_at(path: str) -> Page | None:

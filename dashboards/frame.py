@@ -1,6 +1,7 @@
 """The frame around every page: rail, top bar with range, services, refresh and theme, and the places panels load in."""
 
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from dash import dcc, html
@@ -94,21 +95,25 @@ def _as_of(result: Result | None, state: State) -> list[Any]:
 
 
 def _rail(state: State, page: Page | None) -> html.Nav:
-    items = [
-        link(
-            [icon(item.icon), html.Span(item.title)],
-            state.href(item.path, focus=None, residuals=False),
-            className="item active" if item is page else "item",
-        )
-        for item in PAGES
-        if item.listed
-    ]
+    items: list[Any] = []
+    for group, pages in groupby((item for item in PAGES if item.listed), key=lambda item: item.group):
+        items += [html.Div(group, className="group")] if group else []
+        items += [_entry(item, state, item is page) for item in pages]
     brand = link(
         [html.Span(className="logo"), html.Span("infractl")],
         state.href("/", focus=None, residuals=False),
         className="brand",
     )
     return html.Nav(html.Div([brand, *items]), className="rail", title="pages")
+
+
+def _entry(item: Page, state: State, here: bool) -> Any:
+    return link(
+        [icon(item.icon), html.Span(item.title)],
+        state.href(item.path, focus=None, residuals=False),
+        className="item active" if here else "item",
+        title=item.title,
+    )
 
 
 def _bar(state: State) -> html.Header:

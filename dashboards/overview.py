@@ -1,13 +1,12 @@
 """Bodies of the Overview page: what is wrong and since when, then every service and every target."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from dash import html
 
-from analytics.result import Finding, Result, Severity, Status, distinct, ranked
+from analytics.result import Result, Severity, Status, distinct, ranked
 from dashboards import words
 from dashboards.figures import DIRECT_LABELS, service_timeline
 from dashboards.panels import (
@@ -18,7 +17,6 @@ from dashboards.panels import (
     link,
     notes,
     panel,
-    said,
     sentence,
     severity_mark,
     table,
@@ -26,6 +24,7 @@ from dashboards.panels import (
 from dashboards.source import Answers
 from dashboards.state import State
 from dashboards.theme import Colours, named
+from dashboards.verdict import list_title, verdict
 from store.window import parse_time
 
 if TYPE_CHECKING:
@@ -55,9 +54,9 @@ def headline(answers: Answers, state: State, _colours: Colours) -> list[Any]:
     pages = {id(finding): EVIDENCE.get(name, "/") for finding, name in found}
     findings = ranked([finding for finding, _ in found])
     rows = [finding_row(finding, pages[id(finding)], state, now) for finding in findings]
-    listed = [panel(_list_title(findings), "", html.Ul(rows, className="findings"))] if rows else []
+    listed = [panel(list_title(findings), "", html.Ul(rows, className="findings"))] if rows else []
     failed = tuple(failure.what for failure in answers.failures)
-    return [_sentence(findings, results, now, failed, state.zone), *listed]
+    return [verdict(findings, results, now, failed, state.zone), *listed]
 
 
 def services(answers: Answers, state: State, colours: Colours) -> list[Any]:
@@ -110,50 +109,6 @@ def store(answers: Answers, state: State, _colours: Colours) -> list[Any]:
 
 def _short(at: str | None, zone: ZoneInfo) -> str:
     return words.MISSING if at is None else words.instant(parse_time(at), zone)[:-4]
-
-
-def _sentence(
-    findings: list[Finding], results: Mapping[str, Result], now: datetime, failed: tuple[str, ...], zone: ZoneInfo
-) -> html.Div:
-    lasting = [finding for finding in findings if finding.until is None]
-    knows = _knows(results, now, zone)
-    if lasting:
-        more = len(lasting) - 1
-        rest = f", and {words.plural(more, 'other finding')}" if more else ""
-        first = lasting[0]
-        length = words.span(now - words.aware(first.since))
-        since = f"Since {words.moment(first.since, now, zone)} {zone.key}, for {length}{rest}. {knows}"
-        lead, reason = said(first)
-        return sentence(first.severity, lead, since, reason)
-    if all(result.status is Status.EMPTY for result in results.values()):
-        return sentence(Severity.INFO, "Nothing to judge yet: no data in this window", knows)
-    if failed:
-        text = f"Nothing is wrong in what could be judged; {' and '.join(failed)} failed"
-        return sentence(Severity.WARNING, text, knows)
-    if not findings:
-        return sentence(None, "Nothing is wrong", knows)
-    last = max(findings, key=lambda finding: finding.until or finding.since)
-    over = f"{words.plural(len(findings), 'episode')} in this window, over by now; the last, until "
-    return sentence(
-        None, "Nothing is wrong now", f"{over}{words.moment(last.until, now, zone)} {zone.key}: {said(last)[0]}.", knows
-    )
-
-
-def _knows(results: Mapping[str, Result], now: datetime, zone: ZoneInfo) -> str:
-    start = min(result.window.start for result in results.values())
-    refused = [result for result in results.values() if result.status is Status.REFUSED]
-    caveat = "".join(f" Not judged: {result.analysis} ({'; '.join(result.notes)})." for result in refused)
-    return f"Looked at {words.moment(start, None, zone)} to {words.moment(now, start, zone)} {zone.key}.{caveat}"
-
-
-def _list_title(findings: list[Finding]) -> str:
-    lasting = sum(finding.until is None for finding in findings)
-    over = len(findings) - lasting
-    parts = [
-        words.plural(lasting, "finding") if lasting else "",
-        words.plural(over, "episode") + " over" if over else "",
-    ]
-    return ", ".join(part for part in parts if part)
 
 
 def _tile(row: Mapping[str, Any], state: State, colours: Colours) -> html.Div:

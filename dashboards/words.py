@@ -23,6 +23,8 @@ def number(value: float | None, digits: int = 3) -> str:
     for size, prefix in _SI:
         if abs(value) >= max(size, 10_000):
             return f"{_significant(value / size, digits)} {prefix}"
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.{digits - 1}e}"
     return _significant(value, digits)
 
 

@@ -128,7 +128,7 @@ FRAMES = {
         Column("service", T, "service"),
         Column("tier", T, "gold, silver or bronze"),
         Column("requests_per_day", F, "requests at the rate of the window", "requests/d"),
-        Column("error_ratio", F, "share that failed; all of these are kept", "ratio"),
+        Column("error_ratio", F, "share whose spans say they failed; all of these are kept", "ratio"),
         Column("slow_s", F, "traces that last longer are kept: P99 of the window", "s"),
         Column("keep_ratio", F, "share of the others to keep", "ratio"),
         Column("kept_per_day", F, "traces kept in all", "requests/d"),

@@ -43,27 +43,23 @@ def outages(found: Outcomes, by: list[str], window: Window) -> list[dict[str, An
     """Return the times without a success: many failures in a row, or silence where requests were steady."""
     made = []
     for labels, part in frames.groups(found.moments, by):
-        made += [labels | row for row in _failing(part.sort("ts"), found, window)]
+        made += [labels | row for row in _failing(part.sort("ts"), window)]
         made += [labels | row for row in _silent(part.sort("ts"), found, window)]
     return made
 
 
-def _failing(part: pl.DataFrame, found: Outcomes, window: Window) -> list[dict[str, Any]]:
-    good = part.filter(pl.col("n_ok") > 0)["ts"].to_list()
-    rows = []
-    step = found.size if found.rolled else timedelta(seconds=1)
-    for before, after in zip([None, *good], [*good, None], strict=True):
-        low = part["ts"][0] if before is None else before + step
-        inside = part.filter(pl.col("ts") >= low, pl.col("n_failed") > 0)
-        inside = inside if after is None else inside.filter(pl.col("ts") < after)
-        failed = int(inside["n_failed"].sum())
-        if failed < FEWEST_FAILED:
-            continue
-        until = after or window.end.replace(tzinfo=None)
-        if (until - inside["ts"][0]).total_seconds() >= FEWEST_S:
-            start = inside["ts"][0]
-            rows.append({"start": start, "end": after, "failed": failed, "overdue": None, "kind": "failing"})
-    return rows
+def _failing(part: pl.DataFrame, window: Window) -> list[dict[str, Any]]:
+    """Return the runs of failures between one success and the next; one pass, whatever the number of successes."""
+    good = pl.col("n_ok") > 0
+    until = pl.col("end").fill_null(window.end.replace(tzinfo=None))
+    runs = (
+        part.with_columns(good.cum_sum().alias("_run"), pl.when(good).then("ts").backward_fill().alias("end"))
+        .filter(~good, pl.col("n_failed") > 0)
+        .group_by("_run", maintain_order=True)
+        .agg(pl.col("ts").first().alias("start"), pl.col("end").first(), pl.col("n_failed").sum().alias("failed"))
+        .filter(pl.col("failed") >= FEWEST_FAILED, (until - pl.col("start")).dt.total_microseconds() >= FEWEST_S * 1e6)
+    )
+    return [row | {"overdue": None, "kind": "failing"} for row in runs.drop("_run").iter_rows(named=True)]
 
 
 def _silent(part: pl.DataFrame, found: Outcomes, window: Window) -> list[dict[str, Any]]:

@@ -36,6 +36,8 @@ FULL_CACHE = ("kv_cache_usage_ratio", "requests_waiting")
 """One driver where the cache became full: requests then wait for its blocks."""
 
 
+AT_MOST = 2_000_000
+"""Spans read; of more, those of a share of the traces: P99s of windows then rest on fewer requests, and say so."""
 WHO = ("service", "server_address", "host")
 """Columns that tell which series of a metric a request sees (analytics.drivers)."""
 
@@ -116,6 +118,7 @@ def inputs(params: P99Params) -> "Mapping[str, Query]":
             where=params.where,
             not_null=(params.target,) if stored is not None else (),
             requests_only=stored is not None and params.target != "duration_s",
+            at_most=AT_MOST,
         )
     }
     if metrics:

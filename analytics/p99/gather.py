@@ -38,6 +38,8 @@ class Gathered:
 def gather(inputs: Inputs, params: P99Params) -> Gathered:
     """Put the inputs of `analytics.p99.inputs` together. Text that is no finite number counts as missing."""
     requests = inputs["requests"]
+    stated = requests["share_read"].drop_nulls() if "share_read" in requests.columns else pl.Series([], dtype=pl.Float64)
+    share = float(stated[0]) if stated.len() else 1.0
     needed = ("ts", "service", "trace_id", "span_id", params.target)
     requests = requests.with_columns(pl.lit(None).alias(name) for name in needed if name not in requests.columns)
     usable = requests.with_columns(_number(params.target).alias("y")).drop_nulls(["ts", "y"]).sort("ts")
@@ -53,10 +55,14 @@ def gather(inputs: Inputs, params: P99Params) -> Gathered:
         drivers=tuple(series.name for series in found),
         covariates=tuple(series.name for series in found if series.name in wanted_covariates(params)),
         dropped=dropped,
-        notes=tuple(f"{n} requests left out: {reason}" for reason, n in dropped.items()),
+        notes=(*(f"{n} requests left out: {reason}" for reason, n in dropped.items()), *_sampled(share)),
         refusal=_unknown(missing) if missing and usable.height else "",
         units=stated_units(samples),
     )
+
+
+def _sampled(share: float) -> tuple[str, ...]:
+    return (f"read from {share:.1%} of the traces, chosen by their id: counts are of these",) if share < 1 else ()
 
 
 def _number(name: str) -> pl.Expr:

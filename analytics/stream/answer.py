@@ -25,10 +25,14 @@ def answer(inputs: Inputs, params: StreamParams, window: Window) -> Result:
     by = list(params.by)
     arrivals, requests = inputs["arrivals"], inputs["requests"]
     known = frames.label_columns(requests.drop_nulls("ts"), by).unique(KEY, keep="first", maintain_order=True)
-    rows = events(arrivals.unique(KEY, keep="first", maintain_order=True)).join(known.select(KEY), on=KEY, how="semi")
+    kept = arrivals.unique(KEY, keep="first", maintain_order=True).join(known.select(KEY), on=KEY, how="semi")
+    rows = events(kept)
     if rows.is_empty():
         return _nothing(arrivals, known, params, window)
-    whole = streams(rows).join(known, on=KEY, how="left").join(paints(arrivals), on=KEY, how="left")
+    keyed = kept.with_row_index("stream").select("stream", *KEY)
+    whole = (
+        keyed.join(streams(rows), on="stream").join(known, on=KEY, how="left").join(paints(kept), on=KEY, how="left")
+    )
     whole = whole.with_columns(_cancelled(), pl.coalesce("request_id", "trace_id").alias("request_id"))
     whole = whole.with_columns(
         pl.col("first_s").alias("ttft_s"), pl.coalesce("arrival_tpot_s", "tpot_s").alias("tpot_s")
@@ -40,7 +44,7 @@ def answer(inputs: Inputs, params: StreamParams, window: Window) -> Result:
         labels
         | group_row(
             _of(whole, labels),
-            _of(rows.join(known.select(*KEY, *by), on=KEY), labels),
+            rows,
             _of(judged, labels),
             params,
             window,
@@ -88,8 +92,8 @@ def _round_trips(inputs: Inputs) -> list[float]:
 
 
 def _worst_gaps(rows: pl.DataFrame, worst: pl.DataFrame, params: StreamParams) -> pl.DataFrame:
-    shown = worst.head(params.worst).select(*KEY)
-    kept = shown.join(rows, on=KEY, how="left", maintain_order="left_right")
+    shown = worst.head(params.worst).select("stream", "trace_id")
+    kept = shown.join(rows, on="stream", how="left", maintain_order="left_right")
     return kept.select(
         "trace_id", (pl.col("at_us") / 1e6).alias("at_s"), (pl.col("gap_us") / 1e6).alias("gap_s"), "tokens"
     )

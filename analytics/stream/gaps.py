@@ -14,65 +14,78 @@ KEY = ("trace_id", "span_id")
 
 
 def events(arrivals: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per event with tokens: the key, at_us, tokens, and gap_us to the event before (null for the first).
+    """Return a row per event with tokens: stream (place of its row in `arrivals`), at_us, tokens, gap_us.
 
-    A repeated event adds no tokens; how many were left out is in column `repeated` of the stream's first row.
+    gap_us is null for a stream's first event; `again` counts the repeated events that were left out before this one.
     """
     counted = pl.when(pl.col("tokens").list.len() == pl.col("offsets_us").list.len()).then(pl.col("tokens"))
-    ones = pl.col("offsets_us").list.eval(pl.lit(1, pl.Int64))
+    ones = pl.col("offsets_us").list.eval(pl.lit(1, pl.Int64).repeat_by(pl.len()).explode())
     rows = (
-        arrivals.filter(pl.col("offsets_us").list.len() > 0)
-        .select(*KEY, pl.col("offsets_us").alias("at_us"), pl.coalesce(counted, ones).alias("tokens"))
+        arrivals.with_row_index("stream")
+        .filter(pl.col("offsets_us").list.len() > 0)
+        .select("stream", pl.col("offsets_us").alias("at_us"), pl.coalesce(counted, ones).alias("tokens"))
         .explode("at_us", "tokens")
         .filter(pl.col("tokens") > 0)
-        .sort(*KEY, "at_us", maintain_order=True)
     )
-    before = pl.col("at_us").shift().over(KEY)
-    single = (pl.col("tokens") == 1) & (pl.col("at_us") == before)
-    rows = rows.with_columns(single.fill_null(value=False).alias("_again"))
-    repeated = rows.group_by(KEY).agg(pl.col("_again").sum().alias("repeated"))
-    kept = rows.filter(~pl.col("_again")).drop("_again")
-    return kept.with_columns((pl.col("at_us") - pl.col("at_us").shift().over(KEY)).alias("gap_us")).join(
-        repeated, on=KEY, how="left"
-    )
+    same = pl.col("stream") == pl.col("stream").shift()
+    if rows.select((same & (pl.col("at_us") < pl.col("at_us").shift())).any()).item():
+        rows = rows.sort("stream", "at_us", maintain_order=True)
+    again = same & (pl.col("tokens") == 1) & (pl.col("at_us") == pl.col("at_us").shift())
+    rows = rows.with_columns(again.fill_null(value=False).cast(pl.Int64).alias("again"))
+    if rows["again"].sum():
+        rows = rows.with_columns(pl.col("again").cum_sum().alias("_all")).filter(pl.col("again") == 0)
+        rows = rows.with_columns(pl.col("_all").diff().fill_null(pl.col("_all")).alias("again")).drop("_all")
+    return rows.with_columns(pl.when(same).then(pl.col("at_us").diff()).alias("gap_us"))
 
 
 def streams(rows: pl.DataFrame) -> pl.DataFrame:
     """Return a row per stream from its events. What is undefined is null: jitter below 3 gaps, TPOT of one token."""
-    gap, tokens, at = pl.col("gap_us") / 1e6, pl.col("tokens"), pl.col("at_us") / 1e6
-    later = tokens.filter(pl.col("gap_us").is_not_null())
-    each = gap / tokens
-    n = later.sum()
-    mean_token = (each * tokens).sum() / n
-    spread_token = ((tokens * (each - mean_token) ** 2).sum() / (n - 1)).sqrt()
-    many = gap.count() >= JITTER_GAPS
-    stall = pl.when(gap.count() >= STALL_GAPS).then(
-        (gap > pl.max_horizontal(pl.lit(STALL_S), STALL_TIMES * gap.median())).sum()
+    seconds = rows.with_columns(
+        (pl.col("gap_us") / 1e6).alias("gap"),
+        (pl.col("at_us") / 1e6).alias("at"),
+        (pl.col("gap_us") / 1e6 / pl.col("tokens")).alias("each"),
+        pl.when(pl.col("gap_us").is_not_null()).then("tokens").alias("later"),
     )
-    half = at.filter(tokens.cum_sum() >= tokens.sum() / 2).first()
-    whole = at.last() - at.first()
-    made = rows.group_by(KEY, maintain_order=True).agg(
+    gap, tokens, at = pl.col("gap"), pl.col("tokens"), pl.col("at")
+    made = seconds.group_by("stream", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("events"),
         tokens.sum().alias("tokens"),
-        pl.col("repeated").first(),
-        pl.when(many & (gap.mean() > 0)).then(gap.std() / gap.mean()).alias("ji"),
-        pl.when(many).then(gap.var()).alias("tiav"),
-        pl.when(many & (n >= JITTER_GAPS) & (mean_token > 0)).then(spread_token / mean_token).alias("ji_token"),
-        pl.when(at.last() > 0).then(whole / at.last()).alias("decode_share"),
-        pl.when((tokens.sum() >= SKEW_TOKENS) & (whole > 0))
-        .then((half - at.first()) / whole - 0.5)
-        .alias("half_time_skew"),
+        pl.col("again").sum().alias("repeated"),
         at.first().alias("first_s"),
         at.last().alias("last_s"),
-        pl.when(tokens.sum() > 1).then(whole / (tokens.sum() - 1)).alias("arrival_tpot_s"),
+        at.filter(tokens.cum_sum() >= tokens.sum() / 2).first().alias("half_s"),
         gap.max().alias("itl_max_s"),
         gap.median().alias("itl_median_s"),
-        stall.cast(pl.Int64).alias("stalls"),
         gap.count().cast(pl.Int64).alias("gaps"),
         gap.sum().alias("gap_sum"),
-        ((gap - gap.mean()) ** 2).sum().alias("gap_m2"),
+        gap.std().alias("spread"),
+        pl.col("later").sum().alias("later"),
+        (pl.col("later") * pl.col("each") ** 2).sum().alias("each_squares"),
     )
-    return made.with_columns(pl.col("decode_share").alias("ftlts"))
+    whole, mean = pl.col("last_s") - pl.col("first_s"), pl.col("gap_sum") / pl.col("gaps")
+    each, many = pl.col("gap_sum") / pl.col("later"), pl.col("gaps") >= JITTER_GAPS
+    each_spread = ((pl.col("each_squares") - pl.col("later") * each**2).clip(0) / (pl.col("later") - 1)).sqrt()
+    long_enough = (pl.col("tokens") >= SKEW_TOKENS) & (whole > 0)
+    return made.join(_stalls(seconds, made), on="stream", how="left", maintain_order="left").with_columns(
+        pl.when(many & (mean > 0)).then(pl.col("spread") / mean).alias("ji"),
+        pl.when(many).then(pl.col("spread") ** 2).alias("tiav"),
+        pl.when(many & (each > 0)).then(each_spread / each).alias("ji_token"),
+        pl.when(pl.col("last_s") > 0).then(whole / pl.col("last_s")).alias("decode_share"),
+        pl.when(pl.col("last_s") > 0).then(whole / pl.col("last_s")).alias("ftlts"),
+        pl.when(long_enough).then((pl.col("half_s") - pl.col("first_s")) / whole - 0.5).alias("half_time_skew"),
+        pl.when(pl.col("tokens") > 1).then(whole / (pl.col("tokens") - 1)).alias("arrival_tpot_s"),
+        (pl.col("spread") ** 2 * (pl.col("gaps") - 1)).fill_null(0.0).alias("gap_m2"),
+    )
+
+
+def _stalls(seconds: pl.DataFrame, made: pl.DataFrame) -> pl.DataFrame:
+    """Count the stalls of the streams that have gaps enough; only those with a long gap are looked at again."""
+    able = made.filter(pl.col("gaps") >= STALL_GAPS)
+    limit = pl.max_horizontal(pl.lit(STALL_S), STALL_TIMES * pl.col("itl_median_s"))
+    some = able.filter(pl.col("itl_max_s") > limit).select("stream", limit.alias("limit"))
+    found = some.join(seconds.select("stream", "gap"), on="stream").group_by("stream")
+    counted = found.agg((pl.col("gap") > pl.col("limit")).sum().cast(pl.Int64).alias("stalls"))
+    return able.select("stream").join(counted, on="stream", how="left").with_columns(pl.col("stalls").fill_null(0))
 
 
 def paints(arrivals: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,10 @@ def group_row(
 ) -> dict[str, Any]:
     """Return the measures of one group: its streams, their events, and all its requests (for goodput)."""
     whole = streams.filter(~pl.col("cancelled"))
-    gaps = rows.join(whole.select("trace_id", "span_id"), on=("trace_id", "span_id"), how="semi").drop_nulls("gap_us")
+    mine = rows.join(streams.select("stream"), on="stream", how="semi") if streams.height else rows.clear()
+    gaps = mine.drop_nulls("gap_us")
+    if whole.height < streams.height:
+        gaps = gaps.join(whole.select("stream"), on="stream", how="semi")
     gap, each = gaps["gap_us"] / 1e6, gaps["gap_us"] / 1e6 / gaps["tokens"]
     jittered = whole.drop_nulls("ji")
     able = whole.drop_nulls("stalls")
@@ -29,7 +32,7 @@ def group_row(
         "n": streams.height,
         "jittered": jittered.height,
         "cancelled": streams.height - whole.height,
-        "tokens_per_event": rows["tokens"].sum() / rows.height if rows.height else None,
+        "tokens_per_event": mine["tokens"].sum() / mine.height if mine.height else None,
         "ji_p50": jittered["ji"].median(),
         "ji_p99": jittered["ji"].quantile(0.99, "linear") if jittered.height >= FOR_P99 else None,
         "ji_pooled": _pooled(jittered),

@@ -2,7 +2,8 @@
 
 Run `python benchmarks/accuracy/heatmap.py [WEEKS]` (20 by default); it prints a markdown table. A week has 3 clouds x 8
 codes x 168 hours with daily traffic; counts are Poisson over gamma rates (variance of a rate a quarter of its square);
-30 random cells have six times the rate. `episodes` has bursts of one to six adjacent hours instead.
+30 random cells have six times the rate, single ones or in bursts of one to six adjacent hours. A second table counts
+bursts and episodes (flagged cells, at most one calm one between them) in place of cells, also in three-hour buckets.
 """
 
 import sys
@@ -16,6 +17,7 @@ from analytics.stats import negative_binomial as nb
 
 CLOUDS, CODES, HOURS = 3, 8, 168
 SPREAD, BURSTS, FACTOR = 0.25, 30, 6.0
+LENGTHS = ((1, "single hours"), (6, "one to six hours"))
 Grid = NDArray[np.float64]
 Rule = Callable[[Grid, Grid], NDArray[np.bool_]]
 
@@ -41,7 +43,7 @@ def week(seed: int, longest: int = 1) -> tuple[Grid, Grid, NDArray[np.bool_]]:
 
 
 def _row_rate(counts: Grid, exposure: Grid) -> Grid:
-    return counts.sum(axis=1, keepdims=True) / exposure.sum(axis=1, keepdims=True) * exposure
+    return np.asarray(counts.sum(axis=1, keepdims=True) / exposure.sum(axis=1, keepdims=True) * exposure)
 
 
 def _z(counts: Grid, exposure: Grid) -> NDArray[np.bool_]:
@@ -50,7 +52,7 @@ def _z(counts: Grid, exposure: Grid) -> NDArray[np.bool_]:
 
 
 def _poisson(counts: Grid, exposure: Grid) -> NDArray[np.bool_]:
-    return np.asarray(nb.adjusted(stats.poisson.sf(counts - 1, _row_rate(counts, exposure))) <= 0.05)
+    return np.asarray(nb.adjusted(np.asarray(stats.poisson.sf(counts - 1, _row_rate(counts, exposure)))) <= 0.05)
 
 
 def _ours(counts: Grid, exposure: Grid) -> NDArray[np.bool_]:
@@ -77,15 +79,54 @@ def score(rule: Rule, weeks: int, longest: int) -> tuple[float, float, float, fl
     return flagged / weeks, false / max(flagged, 1), hits / bursts, big_hits / max(big, 1)
 
 
+def _three_hours(counts: Grid, exposure: Grid) -> NDArray[np.bool_]:
+    """Flag three-hour buckets, as hours."""
+    y, n = (part.reshape(len(part), HOURS // 3, 3).sum(axis=2) for part in (counts, exposure))
+    return np.repeat(_ours(y, n), 3, axis=1)
+
+
+SIZES: dict[str, Rule] = {"an hour": _ours, "three hours": _three_hours}
+
+
+def runs(cells: NDArray[np.bool_], gap: int = 0) -> list[tuple[int, int, int]]:
+    """Return (row, first, behind the last) of each run; `gap` calm cells within one do not end it."""
+    made: list[tuple[int, int, int]] = []
+    places: list[list[int]] = np.argwhere(cells).tolist()
+    for row, at in places:
+        if made and made[-1][0] == row and at - made[-1][2] <= gap:
+            made[-1] = (row, made[-1][1], at + 1)
+        else:
+            made.append((row, at, at + 1))
+    return made
+
+
+def score_episodes(rule: Rule, weeks: int, longest: int) -> tuple[float, float, float]:
+    """Return episodes a week, the share of them that touch no burst, and the share of bursts that one touches."""
+    many = false = hits = bursts = 0
+    for seed in range(weeks):
+        counts, exposure, true = week(seed, longest)
+        flagged = rule(counts, exposure)
+        found, real = runs(flagged, gap=1), runs(true)
+        many, false = many + len(found), false + sum(not bool(true[row, a:b].any()) for row, a, b in found)
+        bursts, hits = bursts + len(real), hits + sum(bool(flagged[row, a:b].any()) for row, a, b in real)
+    return many / weeks, false / max(many, 1), hits / bursts
+
+
 def main() -> None:
-    """Print the table."""
+    """Print both tables."""
     weeks = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     print("| bursts | rule | flagged a week | false among them | recall | recall, 3 or more expected |")
     print("|---|---|---|---|---|---|")
-    for longest, name in ((1, "single hours"), (6, "one to six hours")):
+    for longest, name in LENGTHS:
         for rule, judge in RULES.items():
             many, fdr, recall, large = score(judge, weeks, longest)
             print(f"| {name} | {rule} | {many:.0f} | {fdr:.2f} | {recall:.2f} | {large:.2f} |")
+    print("\n| bursts | buckets of | episodes a week | false among them | bursts found |")
+    print("|---|---|---|---|---|")
+    for longest, name in LENGTHS:
+        for size, judge in SIZES.items():
+            found, wrong, hit = score_episodes(judge, weeks, longest)
+            print(f"| {name} | {size} | {found:.1f} | {wrong:.2f} | {hit:.2f} |")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@
         const light = new URLSearchParams(search || "").get("theme") === "light";
         document.documentElement.dataset.theme = light ? "light" : "dark";
       },
+      // A point that carries a link (an example trace) opens it.
+      open: function (clicks) {
+        const by = window.dash_clientside.callback_context.triggered[0] || {};
+        const point = by.value && by.value.points && by.value.points[0];
+        const to = point && point.customdata;
+        return typeof to === "string" && to.includes("/trace/") ? to.split("?")[0] : none();
+      },
       title: function (title) {
         if (title) document.title = title;
       },

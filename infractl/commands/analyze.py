@@ -96,25 +96,36 @@ def _option(field: "Field[Any]") -> click.Option:
 
 
 def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any]) -> int:
-    """Run, render, write; exit code 1 when a finding is as bad as --fail-on."""
+    """Run, render, write; exit code 1 when a finding is as bad as --fail-on, that of the error where one failed."""
     from analytics.result import Severity
     from infractl.access import open_access
     from infractl.render import render
+    from infractl.report import ask_all, html_of, text_of
 
     window = _window(options)
     asked = params | {"where": [_pair(text) for text in options["where"]]}
     access = open_access(options["data"], options["server"])
     try:
-        results = [access.analyze(name, asked, window) for name in names]
+        results, failures = ask_all(names, lambda name: access.analyze(name, asked, window))
     finally:
         access.close()
-    text = "\n".join(render(result, options["format"], options["time_zone"]) for result in results)
+    form, zone = options["format"], options["time_zone"]
+    if form == "html":
+        text = html_of(results, failures, options["server"] or str(options["data"]), zone)
+    else:
+        text = text_of(results, failures, form, zone) if len(names) > 1 else render(results[0], form, zone)
     if options["output"]:
         options["output"].write_text(text, encoding="utf-8")
     else:
         click.echo(text, nl=False)
+    for failure in failures:
+        click.echo(f"infractl: error: {failure.name}: {failure.fact}", err=True)
+        if failure.hint:
+            click.echo(f"hint: {failure.hint}", err=True)
     limit = Severity(options["fail_on"]).rank if options["fail_on"] else None
     worst = max((r.worst.rank for r in results if r.worst), default=-1)
+    if failures:
+        return failures[0].code
     return ExitCode.FINDINGS if limit is not None and worst >= limit else ExitCode.OK
 
 

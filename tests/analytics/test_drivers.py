@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.drivers import STALE_AFTER, join_metrics, matching, selected, stated_units, unit_of
+from analytics.drivers import STALE_AFTER, asked_for, join_metrics, matching, selected, stated_units, unit_of
 from store.errors import UsageError
 from tests.analytics.frames_of import metric, times
 
@@ -165,3 +165,23 @@ def test_a_driver_is_split_into_name_and_labels() -> None:
 def test_the_unit_of_a_counter_is_per_second() -> None:
     assert unit_of("host_softirqs_total{type=NET_RX}") == "1/s"
     assert unit_of("prompt_tokens_total", {"prompt_tokens_total": "tokens"}) == "tokens/s"
+
+
+def test_a_client_sees_the_metrics_of_the_machine_at_the_address_it_calls() -> None:
+    requests = arrivals([5, 5], ["web", "web"]).with_columns(
+        server_address=pl.Series(["10.0.0.1:8000", "10.0.0.2:8000"])
+    )
+    series = [metric("m", times([0]), [v], service="node", series_id=v, instance=f"10.0.0.{v}:9100") for v in (1, 2)]
+    assert joined(requests, *series) == [1, 2]
+
+
+def test_a_ratio_of_two_counters_is_of_the_last_minute_and_stands_while_nothing_is_asked() -> None:
+    seconds = [0, 30, 60, 90, 120, 150]
+    hits = metric("prefix_cache_hits_total", times(seconds), [0, 50, 100, 100, 100, 100], series_id=1)
+    queries = metric("prefix_cache_queries_total", times(seconds), [0, 100, 200, 300, 300, 300], series_id=2)
+    samples = pl.concat([hits, queries]).sort("ts")
+    found = join_metrics(arrivals([10, 31, 91, 121, 200]), samples, ["prefix_cache_hit_ratio"])
+    assert found["prefix_cache_hit_ratio"].to_list() == [None, 0.5, 0.25, 0.0, 0.0]
+    assert asked_for(["prefix_cache_hit_ratio", "m{a=b}"]) == (
+        "prefix_cache_hit_ratio", "prefix_cache_hits_total", "prefix_cache_queries_total", "m"
+    )  # fmt: skip

@@ -1,6 +1,6 @@
 """A headless Chromium that opens pages of the dashboard, remembers all that went wrong, and takes pictures.
 
-`look(url, pictures)` visits every page of a running dashboard; use it on the real server too.
+`look(url, pictures)` visits every page of a running dashboard, or a report at file://…; use it on the real server too.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from dashboards.catalog import PAGES
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 CHROMIUM = Path("/usr/bin/chromium")
+DRAWN = "() => document.documentElement.dataset.drawn === 'true' || !document.querySelector('.plot')"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -68,7 +71,10 @@ def visiting(width: int = 1440, height: int = 900) -> Iterator[Visit]:
 
 def look(url: str, pictures: Path, trace_id: str | None = None, theme: str = "dark") -> list[str]:
     """Open every page of the dashboard at `url`, save a picture of each and return what went wrong, in words."""
-    paths = {"overview": "", "latency": "latency", **({"trace": f"trace/{trace_id}"} if trace_id else {})}
+    if url.startswith("file:"):
+        return _look_at_file(url, pictures)
+    listed = {page.title.lower().replace(" ", "-"): page.path.removeprefix("/") for page in PAGES if page.listed}
+    paths = {**listed, **({"trace": f"trace/{trace_id}"} if trace_id else {})}
     with visiting() as visit:
         for name, path in paths.items():
             visit.open(f"{url.rstrip('/')}/{path}?theme={theme}")
@@ -76,11 +82,21 @@ def look(url: str, pictures: Path, trace_id: str | None = None, theme: str = "da
         return visit.wrong
 
 
+def _look_at_file(url: str, pictures: Path) -> list[str]:
+    """Open a report and wait until its figures are drawn."""
+    with visiting() as visit:
+        visit.page.goto(url)
+        visit.page.wait_for_function(DRAWN)
+        visit.picture(pictures / "report.png")
+        lost = visit.page.locator(".plot:not(:has(.main-svg))").count()
+        return [*visit.wrong, *([f"{lost} figures were not drawn"] if lost else [])]
+
+
 def _watch(visit: Visit) -> None:
     page, wrong = visit.page, visit.wrong
 
     def foreign(url: str) -> bool:
-        return urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).hostname != "127.0.0.1"
+        return urlsplit(url).scheme not in ("data", "blob", "file") and urlsplit(url).hostname != "127.0.0.1"
 
     page.on(
         "console", lambda m: wrong.append(f"console {m.type}: {m.text}") if m.type in ("error", "warning") else None

@@ -8,9 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.errors import ANALYSIS, ErrorsParams
+from analytics.errors.episodes import _failing
 from analytics.errors.meanings import meaning
 from analytics.result import Result, Status
 from analytics.stats import negative_binomial as nb
@@ -98,6 +101,22 @@ def test_an_outage_is_found_though_it_fills_half_of_the_window() -> None:
     assert outage.since.replace(tzinfo=None) == START + timedelta(seconds=1800)
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(1, 40)), min_size=1, max_size=40))
+def test_outages_are_those_that_a_walk_over_the_seconds_finds(steps: list[tuple[int, int, int]]) -> None:
+    seconds = np.cumsum([gap for _, _, gap in steps])
+    at = [START + timedelta(seconds=int(s)) for s in seconds]
+    oks, bads = ([step[i] for step in steps] for i in (0, 1))
+    end = at[-1] + timedelta(seconds=20)
+    part = pl.DataFrame({"ts": at, "n_ok": oks, "n_failed": bads}, schema_overrides={"ts": pl.Datetime("us")})
+    expected, start, failed = [], None, 0
+    for moment, ok, bad in [*zip(at, oks, bads, strict=True), (None, 1, 0)]:
+        if ok and start is not None and failed >= 10 and ((moment or end) - start).total_seconds() >= 30:
+            expected.append((start, moment, failed))
+        start, failed = (None, 0) if ok else (start or (moment if bad else None), failed + bad)
+    rows = _failing(part, Window(START.replace(tzinfo=UTC), end.replace(tzinfo=UTC)))
+    assert [(row["start"], row["end"], row["failed"]) for row in rows] == expected
+
+
 def test_failures_among_successes_and_few_failures_are_no_outage() -> None:
     at = np.arange(0, 600.0)
     half = run(requests(at, error_code=codes(600, "HTTP_500", at % 2 == 0)))
@@ -146,7 +165,11 @@ def recording(path: Path) -> pl.DataFrame:
     [
         ("HTTP_429", "rate limited"), ("GRPC_UNAVAILABLE", "overloaded or unavailable"), ("TIMEOUT", "timed out"),
         ("HTTP_418", "bad request"), ("HTTP_500", "fault of the server"), ("ClientConnectorError", "not reachable"),
-        ("RateLimitError", "rate limited"), ("-100", "unknown"), ("FAILED", "unknown"),
+        ("RateLimitError", "rate limited"), ("rate_limit_exceeded", "rate limited"), ("GRPC_ABORTED", "conflict"),
+        ("ECONNREFUSED", "not reachable"), ("context_length_exceeded", "too long"),
+        ("HTTP_460", "given up by the client"),
+        ("invalid_request_error", "bad request"), ("content_policy_violation", "stopped by a content filter"),
+        ("-100", "unknown"), ("FAILED", "unknown"),
     ],
 )  # fmt: skip
 def test_codes_have_a_common_meaning(code: str, expected: str) -> None:
@@ -184,11 +207,23 @@ def test_sampling_keeps_every_failure_and_writes_a_policy_that_reads_back() -> N
     assert (advice["tier"], advice["keep_ratio"]) == ("gold", 0.10)
     assert advice["requests_per_day"] == pytest.approx(172_800, rel=0.001)
     policies = yaml.safe_load(result.frames["sampling_policy"]["yaml"][0])["processors"]["tail_sampling"]["policies"]
-    assert [policy["type"] for policy in policies] == ["status_code", "and", "and"]
-    share = policies[2]["and"]["and_sub_policy"][1]["probabilistic"]["sampling_percentage"]
+    kinds = ["status_code", "string_attribute", *["numeric_attribute"] * 3, "and", "and"]
+    assert [policy["type"] for policy in policies] == kinds
+    assert all(policy["type"] in policy for policy in (*policies, *policies[-1]["and"]["and_sub_policy"]))
+    assert len({policy["name"] for policy in policies}) == len(policies)
+    share = policies[-1]["and"]["and_sub_policy"][1]["probabilistic"]["sampling_percentage"]
     assert share == 10.0
     with pytest.raises(UsageError, match="tiers cannot be"):
         run(rows, tiers=("chat=platinum",))
+
+
+def test_an_abort_is_not_counted_as_kept_since_no_span_tells_a_collector() -> None:
+    rows = requests(np.arange(0, 600.0)).with_columns(
+        pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("true")).alias("aborted")
+    )
+    (advice,) = run(rows).frames["sampling"].to_dicts()
+    assert advice["error_ratio"] == 0
+    assert advice["kept_per_day"] < advice["requests_per_day"] / 10
 
 
 def test_rollups_give_the_same_episodes_without_traces() -> None:

@@ -136,9 +136,9 @@ def test_the_edge_cases_of_token_streams() -> None:
     found = {row["request_id"]: row for row in result.frames["requests"].to_dicts()}
     assert (found["r1"]["ttft_s"], found["r1"]["tokens"]) == (0.5, 12)
     assert found["r1"]["tpot_s"] == pytest.approx(0.36 / 11)
-    gaps = streams(events(arrived)).filter(pl.col("trace_id") == f"{0:032x}")
+    gaps = streams(events(arrived)).filter(pl.col("stream") == 0)
     assert gaps["itl_max_s"][0] == pytest.approx(0.12)
-    rows = events(arrived).filter(pl.col("trace_id") == f"{0:032x}")
+    rows = events(arrived).filter(pl.col("stream") == 0)
     assert (rows["gap_us"] / rows["tokens"]).drop_nulls().to_list() == [30_000, 30_000, 40_000]
     assert (found["r2"]["ttft_s"], found["r2"]["tpot_s"], found["r2"]["ji"]) == (0.3, None, None)
     assert (found["r3"]["cancelled"], found["r3"]["tokens"]) == (True, 2)
@@ -216,9 +216,10 @@ def test_the_recording_has_the_gaps_that_its_readme_states(shared: Path) -> None
         mean_itl_ms=pl.when(pl.col("gaps") > 0).then(pl.col("gap_sum") / pl.col("gaps") * 1e3)
     )
     starts = pl.DataFrame(
-        {"trace_id": [f"{i:032x}" for i in range(len(requests))], "at": [r["start_unix_nano"] / 1e9 for r in requests]}
+        {"stream": range(len(requests)), "at": [r["start_unix_nano"] / 1e9 for r in requests]},
+        schema_overrides={"stream": pl.UInt32},
     )
-    joined = found.join(starts, on="trace_id")
+    joined = found.join(starts, on="stream")
     for number, (p50, p99) in stated.items():
         phase = phases[number]
         inside = joined.filter(pl.col("at") >= phase["start"], pl.col("at") < phase["end"])["mean_itl_ms"]

@@ -1,0 +1,81 @@
+"""The figures of every analysis, in the order of a page. An analysis without an entry has its tables alone."""
+
+from dashboards.charts.bars import Bars
+from dashboards.charts.budgets import BurnRates
+from dashboards.charts.curve import QuantileDifference
+from dashboards.charts.decomposition import Decomposition
+from dashboards.charts.episodes import Episodes
+from dashboards.charts.errormap import ErrorMap
+from dashboards.charts.lines import Lines
+from dashboards.charts.plate import Chart
+from dashboards.charts.streams import Jitter, WorstGaps
+
+CHARTS: dict[str, tuple[Chart, ...]] = {
+    "latency": (
+        Decomposition(),
+        Bars(
+            frame="critical_path", label=("service", "span"), value="share_of_p99", unit="ratio",
+            axis="share of the slowest traces' time", title="{label} accounts for {value} of the slowest traces",
+        ),
+        Lines(
+            frame="waits", columns=(("queue_p99_s", "queue P99"), ("work_s", "usual work")), unit="s",
+            axis="time", title="Waiting peaked at {peak}, {at}",
+        ),
+    ),
+    "retries": (
+        Lines(
+            frame="timeline", columns=(("amplification", "attempts each"), ("amplification_low", "at least")),
+            axis="attempts per request", title="Attempts per request peaked at {peak}, {at}", mark=(1.5, "storm: 1.5"),
+        ),
+        Bars(
+            frame="summary", label=("error_code",), value="gave_up_early_ratio", low="gave_up_early_low",
+            unit="ratio", axis="retried requests that gave up before the error was over",
+            title="{value} of the retries after {label} gave up too early", drop=("error_code", "(all)"),
+        ),
+        Bars(
+            frame="backoff", label=("error_code",), value="recovery_p50_s", unit="s", axis="median time until over",
+            title="An error {label} is over after {value} (median)",
+        ),
+    ),
+    "errors": (
+        ErrorMap(),
+        Bars(
+            frame="top", label=("code", "cloud"), value="share", low="share_low", high="share_high", unit="ratio",
+            axis="share of the errors of its cloud", title="{label} is {value} of the errors there",
+        ),
+    ),
+    "anomalies": (
+        Episodes(
+            frame="anomalies", lane=("series", "labels"), loud=("level", "page"),
+            title="{count} in {lanes} series; red ones rest on more than one look",
+        ),
+    ),
+    "stream": (
+        Lines(
+            frame="timeline", columns=(("stalled_ratio", "stalled"),), unit="ratio", axis="streams with a stall",
+            title="Streams with a stall peaked at {peak}, {at}",
+        ),
+        WorstGaps(),
+        Jitter(),
+    ),
+    "slo": (
+        Bars(
+            frame="slos", label=("slo",), value="budget_left", unit="ratio", axis="error budget left", centre=0.0,
+            title="{value} of the budget of {label} is left, the most of all", ordered=True,
+        ),
+        BurnRates(),
+    ),
+    "ab": (
+        QuantileDifference(frame="curve"),
+        Bars(
+            frame="variants", label=("variant",), value="p99_s", low="p99_low", high="p99_high", unit="s",
+            axis="P99", title="{label} has the highest P99, {value}",
+        ),
+    ),
+    "factorial": (
+        Bars(
+            frame="effects", label=("effect", "on"), value="estimate", low="ci_low", high="ci_high", centre=0.0,
+            axis="effect of going from low to high", title="{label} has the largest effect, {value}",
+        ),
+    ),
+}  # fmt: skip
