@@ -16,6 +16,9 @@ ANALYSES = {
     "stream": "How evenly tokens arrive: jitter, stalls, time per token, goodput, the worst streams.",
     "engines": "Serving engines side by side: latency, rates, errors, speed by prompt length, load tests.",
     "errors": "Errors that stand out by place, code and time; outages; how to sample traces.",
+    "ab": "Whether a variant is slower, in its body or its tail, keeps its SLA, and how sure that is.",
+    "slo": "How much of each error budget is left and how fast it burns.",
+    "factorial": "What two factors and their interaction do to the mean and the spread of a latency.",
     "cache": "How polluted prefix caches are, what each size would hit, how evenly their engines are used.",
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from dash import html
@@ -86,9 +87,19 @@ def rests_on(result: Result) -> html.Section:
     given = {name: value for name, value in result.params.items() if value not in (None, "", (), [])}
     known: list[Any] = [html.Div(["parameters ", *pairs(given)], className="drivers")] if given else []
     window = str(result.window)
-    command = html.Pre(f"infractl analyze {result.analysis} --window {window}")
+    command = html.Pre(f"infractl analyze {result.analysis} --window {window}{_options(result)}")
     said: list[Any] = [*notes(result.notes)] or [html.P("No caveats.", className="quiet")]
     return panel("What this rests on", f"window {window}", *said, *known, command, name=f"{result.analysis}-notes")
+
+
+def _options(result: Result) -> str:
+    """Return the parameters that are not at their default, as options of the command line."""
+    known = load(result.analysis).params()
+    given = {name: value for name, value in result.params.items() if value != getattr(known, name, value)}
+    where = "".join(f" --where {quote(f'{name}={value}')}" for name, value in given.pop("where", ()))
+    texts = {name: ",".join(value) if isinstance(value, (list, tuple)) else str(value) for name, value in given.items()}
+    named = (f" --{name.replace('_', '-')} {quote(text or 'none')}" for name, text in texts.items())
+    return "".join(named) + where
 
 
 def services(result: Result) -> list[str]:
@@ -149,7 +160,8 @@ def _facts(evidence: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tabs(result: Result, state: State, colours: Colours) -> list[Any]:
     known, focus = services(result), in_view(result, state)
-    if len(known) < 2:
+    ours = CHARTS.get(result.analysis, ())
+    if len(known) < 2 or all(getattr(spec, "whole", False) for spec in ours):
         return []
     colours.learn(known)
     theme = named(state.theme)

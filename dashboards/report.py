@@ -52,13 +52,13 @@ class Cover:
 
 def page(results: Sequence[Result], failures: Sequence[Failure], cover: Cover, zone: ZoneInfo = DEFAULT) -> str:
     """Return the whole file. Raises nothing for what an analysis lacks: that is said in its section."""
-    state, colours = State(theme="light", zone=zone), Colours()
+    state, colours = State(theme="light", zone=zone, offline=True), Colours()
     spoken = [result for result in results if result.status is Status.OK]
     silent = [result for result in results if result.status is not Status.OK]
     title = f"Infrastructure report, {words.moment(_end(results), None, zone)} {zone.key}" if results else "Report"
     parts = [
         _cover(title, results, cover, zone),
-        _summary(results, failures, state),
+        *([_summary(results, failures, state)] if len(results) + len(failures) > 1 else []),
         *[_section(result, state, colours) for result in spoken],
         *([_silent(silent)] if silent else []),
         *[html.Section(failed(failure), className="answer") for failure in failures],
@@ -202,8 +202,8 @@ STYLE = """
 .facts-of dt { color: var(--quiet); font-size: 12px; }
 .chapter { border-top: 2px solid var(--line); padding-top: 24px; }
 .chapter h2 { font-size: 20px; }
-.contents li { display: flex; gap: 12px; align-items: baseline; padding: 4px 0; }
-.contents .severity { flex: 0 0 84px; }
+.contents li { display: grid; grid-template-columns: 84px 200px 1fr; gap: 12px; align-items: baseline; padding: 4px 0; }
+.contents .severity { justify-self: start; }
 .fold { display: grid; grid-template-columns: minmax(0, 1fr); gap: 16px; margin-top: 16px; }
 .plot .lost { color: var(--quiet); padding: 24px 0; }
 @media print {

@@ -17,7 +17,7 @@ class State:
 
     `window` is a text as in store.window.Window.parse, None for the analysis' own; `focus` is the service in view,
     `target` the latency to explain (a span column), None for the analysis' own. Times are shown in `zone`, which is no
-    part of the URL; those of the URL are UTC.
+    part of the URL; those of the URL are UTC. `offline` pages stand in a file, where links within the app lead nowhere.
     """
 
     base: str = "/"
@@ -30,6 +30,7 @@ class State:
     live: bool = True
     residuals: bool = False
     zone: ZoneInfo = DEFAULT
+    offline: bool = False
 
     @classmethod
     def parse(cls, pathname: str | None, search: str | None, base: str = "/", zone: ZoneInfo = DEFAULT) -> "State":

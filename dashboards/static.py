@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 
+BODY = "data-body"
+"""Attribute in which a table carries its rows as HTML."""
 VOID = ("br", "hr", "img", "input")
 SAID = {"className": "class", "colSpan": "colspan"}
 CONTROLS = {"evidence", "button", "preset", "choice"}
@@ -12,26 +14,26 @@ CONTROLS = {"evidence", "button", "preset", "choice"}
 KEPT = ("id", "className", "title", "role", "href", "type", "hidden", "open", "colSpan")
 
 
-def to_html(tree: Any) -> str:
+def to_html(tree: Any, links: bool = False) -> str:
     """Return the HTML of a tree of dash components; everything that is text is escaped.
 
-    Links within the app lead nowhere in a file: they become text, a trace's link its whole id. Figures become a place
-    with their data beside it (see report.js). Raises TypeError for a component that has no static form.
+    Links within the app lead nowhere in a file: they become text, a trace's link its whole id, unless `links`. Figures
+    become a place with their data beside it. Raises TypeError for a component that has no static form.
     """
     if tree is None:
         return ""
     if isinstance(tree, (list, tuple)):
-        return "".join(map(to_html, tree))
+        return "".join(to_html(item, links) for item in tree)
     if isinstance(tree, (str, int, float)):
         return escape(str(tree))
     kind = type(tree).__name__
     if kind == "Graph":
         return _figure(tree)
     if kind == "Link":
-        return _link(tree)
+        return _element("a", tree, tree.children, links) if links else _link(tree)
     if not type(tree).__module__.startswith("dash.html"):
         raise TypeError(f"{kind} has no static form")
-    return _element(kind.lower(), tree, getattr(tree, "children", None))
+    return _element(kind.lower(), tree, getattr(tree, "children", None), links)
 
 
 def as_json(value: Any) -> str:
@@ -40,13 +42,15 @@ def as_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _element(tag: str, tree: Any, children: Any) -> str:
+def _element(tag: str, tree: Any, children: Any, links: bool) -> str:
     start = f"<{tag}{_attributes(tree)}>"
-    return start if tag in VOID else f"{start}{to_html(children)}</{tag}>"
+    rows = getattr(tree, BODY, None)  # made by dashboards.cells, escaped there
+    body = f"<tbody>{rows}</tbody>" if rows else ""
+    return start if tag in VOID else f"{start}{to_html(children, links)}{body}</{tag}>"
 
 
 def _attributes(tree: Any) -> str:
-    given = {name: value for name, value in vars(tree).items() if _is_kept(name) and value is not None}
+    given = {name: value for name, value in sorted(vars(tree).items()) if _is_kept(name) and value is not None}
     if type(tree).__name__ == "A" and not str(given.get("href", "")).startswith("#"):
         given.pop("href", None)
     texts = [
@@ -59,7 +63,7 @@ def _attributes(tree: Any) -> str:
 
 
 def _is_kept(name: str) -> bool:
-    return name in KEPT or name.startswith(("data-", "aria-"))
+    return name in KEPT or (name.startswith(("data-", "aria-")) and name != BODY)
 
 
 def _css(style: dict[str, Any]) -> str:

@@ -12,6 +12,9 @@ MISSING = "–"
 UNNAMED = "(none)"
 """What a service without a name is called."""
 
+TINY = 1e-6
+"""What is smaller is not spelt out: fifteen zeros say no more."""
+
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _IEC = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
@@ -23,8 +26,8 @@ def number(value: float | None, digits: int = 3) -> str:
     for size, prefix in _SI:
         if abs(value) >= max(size, 10_000):
             return f"{_significant(value / size, digits)} {prefix}"
-    if 0 < abs(value) < 1e-4:
-        return f"{value:.{digits - 1}e}"
+    if 0 < abs(value) < TINY:
+        return f"< {TINY:.6f}" if value > 0 else f"> -{TINY:.6f}"
     return _significant(value, digits)
 
 

@@ -1,5 +1,6 @@
 """`infractl`: the command line. The only place that prints an error."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -10,6 +11,8 @@ from infractl import __version__
 from infractl.commands.catalog import COMMANDS
 from store.errors import ExitCode, InfractlError
 from store.nearest import nearest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: on matrices as small as ours threads only spin
 
 
 class LazyGroup(click.Group):

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 GLOBAL_KEYS = ("data", "server")
 SECTIONS = (
     "global", "scrape_configs", "collectors", "kv_events", "probes", "prices", "content", "telemetry", "analyses",
-    "store",
+    "slos", "openslo", "store",
 )  # fmt: skip
 ELSEWHERE = {
     "rule_files": "infractl rules build writes rules for your Prometheus, which is where they are named",
@@ -141,7 +141,13 @@ def schedules(config: ConfigFile) -> dict[str, AnalysisSchedule]:
         if name not in ANALYSES:
             where = config.where("analyses", name)
             raise ConfigError(f"{where}: there is no analysis {name!r}", nearest_key(name, ANALYSES))
-    return {name: found.get(name, AnalysisSchedule()) for name in ANALYSES}
+    made = {name: found.get(name, AnalysisSchedule()) for name in ANALYSES}
+    if "slo" in made and "slos" not in made["slo"].params:
+        from infractl.slos import slo_texts
+
+        params = {**made["slo"].params, "slos": slo_texts(config)}
+        made["slo"] = AnalysisSchedule(made["slo"].every, made["slo"].since, params)
+    return made
 
 
 def check_top_level(config: ConfigFile) -> None:

@@ -11,6 +11,9 @@ from store.window import format_time
 if TYPE_CHECKING:
     from analytics.result import Finding
 
+EITHER = ("MetricAnomalous",)
+"""Triggers that say nothing of whether requests fail or are slow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -39,10 +42,12 @@ def overlaps(finding: "Finding", incident: Incident) -> bool:
     """Whether a finding is of the incident's service (or its clients) and time, and of its nature.
 
     Errors and latency are told apart by the trigger's name: a slow tail beside an error storm does not find the storm.
+    An unusual metric may be either.
     """
     service = finding.labels.get("service")
     same = service is None or service in (incident.service, *incident.seen_by)
-    alike = ("error" in finding.trigger.lower()) == incident.errors
+    of_errors = any(word in finding.trigger.lower() for word in ("error", "outage"))
+    alike = of_errors == incident.errors or finding.trigger in EITHER
     timely = finding.since < incident.settled and (finding.until is None or finding.until > incident.start)
     return same and alike and timely
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as infractl.main does, before numpy is imported
+
 SHARED = Path(os.environ.get("INFRACTL_SHARED", Path(__file__).parents[2] / "shared"))
 
 

@@ -151,7 +151,7 @@ ANALYSIS = Analysis(
     title="Variants compared",
     doc=(
         "Compares variants (--variant model=a,b, any column or attribute; or before and after --split TIME): "
-        "quantiles, share within the SLA, errors, and a test of the tail that may be looked at while the experiment runs."
+        "quantiles, share within the SLA, errors, and a test of the tail that may be looked at while it runs."
     ),
     params=AbParams,
     inputs=inputs,

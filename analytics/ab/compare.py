@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analytics.ab import LEAST_TAIL, AbParams
 from analytics.ab.arms import Arm
@@ -75,7 +76,7 @@ class Comparison:
         self._counts = self._draw(in_a, in_b)
         self._seen: dict[float, Quantile | None] = {}
 
-    def _draw(self, in_a: Array, in_b: Array) -> Array:
+    def _draw(self, in_a: NDArray[np.bool_], in_b: NDArray[np.bool_]) -> Array:
         """How often each block is drawn. Arms that hardly share blocks (before and after) are drawn each by itself."""
         n, seed = self.params.resamples, self.params.seed
         if float((in_a & in_b).mean()) > 0.5:
@@ -181,7 +182,7 @@ class Live:
     """The sequential test at its looks: times, counts, shares, always-valid p-values; `stop` is the deciding one."""
 
     threshold: float
-    at_us: Array
+    at_us: NDArray[np.int64]
     n_a: Array
     n_b: Array
     rate_a: Array
@@ -213,13 +214,13 @@ def live(of: Comparison) -> Live | None:
         )
 
 
-def _looks(a: Array, b: Array) -> Array:
+def _looks(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return times of at most 200 looks, evenly among the requests of both arms."""
     merged = np.sort(np.concatenate([a, b]))
     at = np.linspace(0, merged.size - 1, min(MOST_LOOKS, merged.size)).astype(np.intp)
     return merged[at]
 
 
-def _upto(at: Array, hit: Array, looks: Array) -> tuple[Array, Array]:
+def _upto(at: NDArray[np.int64], hit: NDArray[np.bool_], looks: NDArray[np.int64]) -> tuple[Array, Array]:
     n = np.searchsorted(at, looks, side="right")
     return n.astype(np.float64), np.concatenate([[0.0], np.cumsum(hit)])[n]

@@ -38,7 +38,9 @@ class Gathered:
 def gather(inputs: Inputs, params: P99Params) -> Gathered:
     """Put the inputs of `analytics.p99.inputs` together. Text that is no finite number counts as missing."""
     requests = inputs["requests"]
-    stated = requests["share_read"].drop_nulls() if "share_read" in requests.columns else pl.Series([], dtype=pl.Float64)
+    stated = (
+        requests["share_read"].drop_nulls() if "share_read" in requests.columns else pl.Series([], dtype=pl.Float64)
+    )
     share = float(stated[0]) if stated.len() else 1.0
     needed = ("ts", "service", "trace_id", "span_id", params.target)
     requests = requests.with_columns(pl.lit(None).alias(name) for name in needed if name not in requests.columns)

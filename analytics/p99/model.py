@@ -27,6 +27,8 @@ _CELLS = (24, 240)
 _ROWS_PER_CELL = 20
 _SHARE_ROWS = 200_000
 """Shares of larger data come from this many rows: their sampling error is then a tenth of the blocks' own."""
+_SHARE_RESAMPLES = 100
+"""Resamples of shares: each refits up to 64 coalitions of drivers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ def _persistence(matrix: Array, residuals: Array, cell: NDArray[np.intp], cells:
 def _attribute(
     selection: Selection, cell: NDArray[np.intp], counts: Array, seed: int
 ) -> tuple[tuple[Share, ...], tuple[float, float]]:
-    y, design, tau = selection.y, selection.design, selection.tau
+    y, design, tau, counts = selection.y, selection.design, selection.tau, counts[:_SHARE_RESAMPLES]
     if y.size > _SHARE_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(y.size, _SHARE_ROWS, replace=False))
         y, design, cell = y[rows], design[rows], cell[rows]

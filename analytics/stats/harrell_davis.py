@@ -22,8 +22,9 @@ def quantile(values: Array, q: float) -> float:
     from scipy.special import betainc
 
     ordered, n = np.sort(values), values.size
-    edges = betainc((n + 1) * q, (n + 1) * (1 - q), np.arange(n + 1) / n)
-    return float(np.diff(edges) @ ordered)
+    low, high = _band(n, q, 1.0)
+    share = np.diff(betainc((n + 1) * q, (n + 1) * (1 - q), np.arange(low, high + 1) / n))
+    return float(share @ ordered[low:high] / share.sum())
 
 
 def resampled(values: Array, cell: NDArray[np.intp], counts: Array, q: float, design_effect: float = 1.0) -> Array:

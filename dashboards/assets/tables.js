@@ -1,8 +1,9 @@
 // Tables sort by a click on their head and show a page of rows at a time, on the dashboard and in reports alike.
-// Rows are moved and hidden within their table only, so that a refresh may write into them; it is then put in order again.
+// Rows come as HTML in an attribute, made and escaped on the server: thousands of components would freeze the page.
 (function () {
   const ROWS = 15;
   const states = new Map();
+  const filled = new WeakMap();
   const key = (table) => location.pathname + "#" + table.dataset.name;
   const state = (table) => {
     if (!states.has(key(table))) states.set(key(table), { column: -1, down: true, page: 0 });
@@ -22,8 +23,12 @@
   };
 
   function arrange(table) {
-    const body = table.tBodies[0];
-    if (!body) return;
+    const given = table.dataset.body;
+    const body = table.tBodies[0] || table.createTBody();
+    if (given !== undefined && filled.get(table) !== given) {
+      body.innerHTML = given;
+      filled.set(table, given);
+    }
     const now = state(table);
     const rows = [...body.rows];
     if (now.column >= 0) {
@@ -84,12 +89,17 @@
       now.column = cell.cellIndex;
       now.page = 0;
       arrange(table);
+    } else if (event.target.closest && event.target.closest("table.sortable a.trace")) {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      history.pushState({}, "", event.target.closest("a").href);
+      window.dispatchEvent(new CustomEvent("_dashprivate_pushstate")); // as dcc.Link does
     } else if (turn) {
       const table = turn.closest(".turner").previousElementSibling.querySelector("table");
       state(table).page += Number(turn.dataset.turn);
       arrange(table);
     }
   });
-  new MutationObserver(soon).observe(document.documentElement, { childList: true, subtree: true, characterData: true });
+  new MutationObserver(soon).observe(document.documentElement, { childList: true, subtree: true, attributeFilter: ["data-body"] });
   soon();
 })();

@@ -1,6 +1,6 @@
 """Bars and dots by label, with their intervals: which one is how large, and how sure is that."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +21,11 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Bars, or dots, of a column by label, the largest first.
+    """Bars, or dots, of a column by label, the largest first (the smallest where not `largest`).
 
     `title` may name {label} and {value} of the first, `axis` says what is drawn. Dots lie around `centre`, which a
-    line marks; bars start at zero.
+    line marks; bars start at zero. `only` and `drop` choose rows by the text of a column; a `whole` chart compares the
+    services instead of showing the one in view.
     """
 
     frame: str
@@ -36,11 +37,14 @@ class Bars:
     low: str = ""
     high: str = ""
     centre: float | None = None
-    ordered: bool = True
+    largest: bool = True
+    only: tuple[str, str] = ("", "")
     drop: tuple[str, str] = ("", "")
+    whole: bool = False
 
     def draw(self, plate: Plate) -> Drawn | None:
         """Draw the values with their intervals; None without a value."""
+        plate = replace(plate, frames=plate.result.frames, what="") if self.whole else plate
         limits = [name for name in (self.low, self.high) if name]
         frame = plate.frame(self.frame, self.value, *self.label, *limits)
         if frame is None:
@@ -66,11 +70,10 @@ class Bars:
         return Drawn(title, plate.subtitle(shown), {"data": [trace], "layout": layout}, layout["height"])
 
     def _kept(self, frame: "pl.DataFrame") -> "pl.DataFrame":
-        column, text = self.drop
         frame = frame.drop_nulls(self.value)
-        frame = frame.filter(frame[column] != text) if column else frame
-        frame = frame.sort(self.value, descending=True) if self.ordered else frame
-        return frame.head(MOST)
+        frame = frame.filter(frame[self.only[0]] == self.only[1]) if self.only[0] else frame
+        frame = frame.filter(frame[self.drop[0]] != self.drop[1]) if self.drop[0] else frame
+        return frame.sort(self.value, descending=self.largest).head(MOST)
 
     def _parts(self, frame: "pl.DataFrame", row: int) -> list[str]:
         return [str(text) for name in self.label if (text := frame[name][row]) not in (None, "")] or [words.UNNAMED]

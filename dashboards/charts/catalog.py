@@ -61,21 +61,50 @@ CHARTS: dict[str, tuple[Chart, ...]] = {
     "slo": (
         Bars(
             frame="slos", label=("slo",), value="budget_left", unit="ratio", axis="error budget left", centre=0.0,
-            title="{value} of the budget of {label} is left, the most of all", ordered=True,
+            title="{label} has the least budget left, {value}", largest=False,
         ),
         BurnRates(),
+        Lines(
+            frame="timeline", by="slo", columns=(("budget_left", "budget left"),), unit="ratio", axis="budget left",
+            title="The budget stood at {peak} at best, {at}", mark=(0.0, "used up"),
+        ),
+    ),
+    "engines": (
+        Bars(
+            frame="engines", label=("service",), value="ttft_p99_s", low="ttft_p99_low_s", high="ttft_p99_high_s",
+            unit="s", axis="P99 TTFT", title="{label} has the highest P99 TTFT, {value}", whole=True,
+        ),
+        Bars(
+            frame="engines", label=("service",), value="tpot_p99_s", low="tpot_p99_low_s", high="tpot_p99_high_s",
+            unit="s", axis="P99 time per token", title="{label} has the highest P99 per token, {value}", whole=True,
+        ),
+    ),
+    "cache": (
+        Lines(
+            frame="windows", ts="bucket", columns=(("hit_ratio", "hit ratio"), ("ceiling", "ceiling")), unit="ratio",
+            axis="blocks found", title="The hit ratio peaked at {peak}, {at}",
+        ),
     ),
     "ab": (
-        QuantileDifference(frame="curve"),
+        QuantileDifference(frame="quantiles", q="tau", value="difference_s"),
         Bars(
             frame="variants", label=("variant",), value="p99_s", low="p99_low", high="p99_high", unit="s",
             axis="P99", title="{label} has the highest P99, {value}",
         ),
+        Bars(
+            frame="variants", label=("variant",), value="sla", low="sla_low", high="sla_high", unit="ratio",
+            axis="requests within the limit", title="Within the limit: {label} {value}, with the intervals of all",
+        ),
     ),
     "factorial": (
         Bars(
-            frame="effects", label=("effect", "on"), value="estimate", low="ci_low", high="ci_high", centre=0.0,
-            axis="effect of going from low to high", title="{label} has the largest effect, {value}",
+            frame="effects", label=("effect", "contrast"), value="estimate", low="ci_low", high="ci_high", centre=0.0,
+            axis="effect on the mean", title="{label} has the largest effect on the mean, {value}", only=("on", "mean"),
+        ),
+        Bars(
+            frame="effects", label=("effect", "contrast"), value="estimate", low="ci_low", high="ci_high", centre=0.0,
+            axis="effect on the spread", title="{label} has the largest effect on the spread, {value}",
+            only=("on", "spread"),
         ),
     ),
 }  # fmt: skip

@@ -28,18 +28,18 @@ class QuantileDifference:
     verdicts: str = "difference"
 
     def draw(self, plate: Plate) -> Drawn | None:
-        """Draw the first metric's curve; None without two quantiles."""
+        """Draw the first variant's curve; None without two quantiles."""
         frame = plate.frame(self.frame, self.q, self.value, self.low, self.high)
         if frame is None:
             return None
-        if "metric" in frame.columns:
-            frame = frame.filter(frame["metric"].eq_missing(frame["metric"][0]))
+        if "variant" in frame.columns:
+            frame = frame.filter(frame["variant"].eq_missing(frame["variant"][0]))
         frame = frame.drop_nulls(self.value).sort(self.q)
         if frame.height < 2:
             return None
         x, y, low, high = (floats(frame[name]) for name in (self.q, self.value, self.low, self.high))
         scale = Scale.seconds(np.abs(np.concatenate((y, low, high)))) if self.unit == "s" else Scale(1.0, self.unit)
-        layout = self._layout(plate, np.concatenate((y, low, high)) * scale.factor, scale)
+        layout = self._layout(plate, float(x[0]), np.concatenate((y, low, high)) * scale.factor, scale)
         area = band(x, low * scale.factor, high * scale.factor, plate.theme)
         line = {
             "type": "scatter",
@@ -52,9 +52,9 @@ class QuantileDifference:
         title = self._title(plate, frame)
         return Drawn(title, plate.subtitle("band: 95 % interval"), {"data": [area, line], "layout": layout}, 300)
 
-    def _layout(self, plate: Plate, known: Array, scale: Scale) -> Figure:
+    def _layout(self, plate: Plate, start: float, known: Array, scale: Scale) -> Figure:
         layout = base_layout(plate.theme, 300, "quantile difference") | {"hovermode": "closest"}
-        layout["xaxis"] = axis(plate.theme, "quantile", range=[-0.01, 1.01])
+        layout["xaxis"] = axis(plate.theme, "quantile", range=[start - 0.02, 1.01])
         known = known[np.isfinite(known)]
         room = 0.08 * float(known.max() - known.min() or 1)
         ends = [min(0.0, float(known.min())) - room, max(0.0, float(known.max())) + room]
@@ -68,8 +68,10 @@ class QuantileDifference:
     def _title(self, plate: Plate, frame: "pl.DataFrame") -> str:
         told = plate.frame(self.verdicts, "metric", "estimate", "verdict")
         if told is not None:
-            row = told.row(0, named=True)
-            return f"{row['metric']}: {plain(row['verdict'])}"
+            rows = told.to_dicts()
+            row = next((row for row in rows if str(row["metric"]).startswith("p99")), rows[0])
+            what = f"{plain(frame['variant'][0])}, " if "variant" in frame.columns else ""
+            return f"{what}{row['metric'].removesuffix('_s').upper()}: {plain(row['verdict'])}"
         worst = frame.row(int(np.nanargmax(np.abs(floats(frame[self.value])))), named=True)
         change = words.quantity(worst[self.value], self.unit)
         return f"The largest difference is {change} at quantile {words.number(worst[self.q])}"

@@ -53,7 +53,10 @@ class Episodes:
         layout["yaxis"] = axis(plate.theme, range=[len(lanes) - 0.5, -0.5], **places)
         layout["yaxis"]["tickfont"] = {"color": plate.theme.ink, "size": 12}
         layout["barmode"] = "overlay"
-        bars = self._bars(plate, frame, start, end, [lanes.index(n) if n in lanes else -1 for n in names])
+        shown = layout["xaxis"]["range"]
+        least = (shown[1] - shown[0]) / 300
+        length = np.maximum(end - start, least)
+        bars = self._bars(plate, frame, start, length, [lanes.index(n) if n in lanes else -1 for n in names])
         more = len(set(names)) - len(lanes)
         facts = f"{words.plural(frame.height, 'episode')}{f' · {more} lanes more in the table' if more else ''}"
         title = self.title.format(count=words.plural(frame.height, "episode"), lanes=len(set(names)))
@@ -62,15 +65,14 @@ class Episodes:
     def _name(self, row: dict[str, Any]) -> str:
         return ", ".join(part for name in self.lane if (part := _short(row[name]))) or words.UNNAMED
 
-    def _bars(self, plate: Plate, frame: "pl.DataFrame", start: Any, end: Any, lane: list[int]) -> Figure:
+    def _bars(self, plate: Plate, frame: "pl.DataFrame", start: Any, length: Any, lane: list[int]) -> Figure:
         keep = [i for i, place in enumerate(lane) if place >= 0]
         rows, column = frame.to_dicts(), self.loud[0]
-        least = plate.result.window.span.total_seconds() * 1000 / 300
         return {
             "type": "bar",
             "orientation": "h",
             "base": [float(start[i]) for i in keep],
-            "x": [max(float(end[i] - start[i]), least) for i in keep],
+            "x": [float(length[i]) for i in keep],
             "y": [lane[i] for i in keep],
             "width": 0.6,
             "marker": {

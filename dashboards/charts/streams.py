@@ -33,9 +33,11 @@ class WorstGaps:
         scale, height = Scale.seconds(gap), 64 + 92 * len(traces)
         layout = base_layout(plate.theme, height, "worst gaps") | {"hovermode": "closest"}
         last = f"y{len(traces)}" if len(traces) > 1 else "y"
-        layout["xaxis"] = axis(plate.theme, "time since the request began (s)", rangemode="tozero", anchor=last)
+        layout["xaxis"] = axis(plate.theme, "time since the request began (s)", anchor=last)
         layout["margin"] |= {"r": 24, "t": 24}
-        drawn = [self._stem(plate, frame, traces, i, scale, layout) for i in range(len(traces))]
+        at = floats(frame["at_s"])
+        wide = max(float(np.nanmax(at) - np.nanmin(at)) / 400, 0.001)
+        drawn = [self._stem(plate, frame, traces, i, scale, layout) | {"width": wide} for i in range(len(traces))]
         title = f"The longest wait within a stream was {words.seconds(float(np.nanmax(gap)))}"
         facts = f"the {words.plural(len(traces), 'stream')} with the longest gaps · click: the trace"
         return Drawn(title, plate.subtitle(facts), {"data": drawn, "layout": layout}, height)
@@ -54,7 +56,6 @@ class WorstGaps:
             "type": "bar",
             "x": typed(x),
             "y": typed(y),
-            "width": max(float(np.nanmax(x)) / 300, 0.002) if x.size else 0.002,
             "yaxis": f"y{name}",
             "marker": {"color": plate.theme.accent},
             "customdata": [plate.trace(traces[number])] * x.size,

@@ -106,7 +106,7 @@ def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any
     asked = params | {"where": [_pair(text) for text in options["where"]]}
     access = open_access(options["data"], options["server"])
     try:
-        results, failures = ask_all(names, lambda name: access.analyze(name, asked, window))
+        results, failures = ask_all(names, lambda name: access.analyze(name, _configured(name) | asked, window))
     finally:
         access.close()
     form, zone = options["format"], options["time_zone"]
@@ -127,6 +127,16 @@ def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any
     if failures:
         return failures[0].code
     return ExitCode.FINDINGS if limit is not None and worst >= limit else ExitCode.OK
+
+
+def _configured(name: str) -> dict[str, Any]:
+    """Parameters that an analysis has from a section of the configuration file of its own."""
+    if name != "slo":
+        return {}
+    from infractl.settings import current_config
+    from infractl.slos import slo_texts
+
+    return {"slos": slo_texts(current_config())}
 
 
 def _window(options: dict[str, Any]) -> str | None:

@@ -43,7 +43,7 @@ class Visit:
         self.page.wait_for_function("() => !document.querySelector('.grid .skeleton')")
         self.page.wait_for_function(
             "() => [...document.querySelectorAll('.dash-graph')]"
-            ".every(g => g.querySelector('.main-svg .js-line, .main-svg .point'))"
+            ".every(g => g.querySelector('.main-svg .js-line, .main-svg .point, .main-svg .hm image'))"
         )
 
     def picture(self, to: Path) -> None:

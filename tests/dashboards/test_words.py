@@ -54,3 +54,7 @@ def test_no_number_has_a_raw_tail_or_an_exponent(value: float) -> None:
 @given(st.timedeltas(min_value=timedelta(), max_value=timedelta(days=3650)))
 def test_a_length_of_time_has_at_most_two_units(length: timedelta) -> None:
     assert 2 <= len(words.span(length).split()) <= 4
+
+
+def test_what_is_next_to_nothing_is_not_spelt_out() -> None:
+    assert [words.number(value) for value in (3e-15, -3e-15, 0.0)] == ["< 0.000001", "> -0.000001", "0"]

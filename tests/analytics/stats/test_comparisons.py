@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import levene
 from scipy.stats.mstats import hdquantiles
 
-from analytics.stats.harrell_davis import quantiles
+from analytics.stats.harrell_davis import quantile, resampled
 from analytics.stats.proportion import newcombe
 from analytics.stats.sequential import always_valid_p, log_ratio
 from analytics.stats.two_way import about_median, analyse
@@ -14,7 +14,7 @@ from analytics.stats.two_way import about_median, analyse
 @pytest.mark.parametrize("n", [3, 50, 2_000])
 def test_harrell_davis_quantiles_are_those_of_scipy(n: int) -> None:
     values, taus = np.random.default_rng(n).lognormal(size=n), (0.5, 0.9, 0.99)
-    np.testing.assert_allclose(quantiles(values, taus), hdquantiles(values, taus), rtol=1e-9)
+    np.testing.assert_allclose([quantile(values, tau) for tau in taus], hdquantiles(values, taus), rtol=1e-9)
 
 
 @pytest.mark.parametrize("counts", [(82, 100, 97, 100), (0, 50, 3, 40), (10, 10, 10, 10), (1_900, 2_000, 1_960, 2_000)])
@@ -73,3 +73,13 @@ def test_distances_from_cell_medians_are_those_of_levene() -> None:
 def test_a_cell_with_one_row_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         analyse(np.arange(5.0), np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 0, 1]))
+
+
+def test_a_resample_is_the_quantile_of_the_values_it_drew() -> None:
+    rng = np.random.default_rng(3)
+    values, cell = rng.lognormal(size=4_000), rng.integers(0, 40, 4_000)
+    counts = rng.multinomial(40, np.full(40, 1 / 40), 20).astype(float)
+    for tau in (0.5, 0.9, 0.99):
+        found = resampled(values, cell, counts, tau, 2.0)
+        drawn = [quantile(np.repeat(values, row[cell].astype(int)), tau) for row in counts]
+        np.testing.assert_allclose(found, drawn, rtol=0.003)

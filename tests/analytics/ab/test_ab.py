@@ -1,0 +1,94 @@
+"""Analysis `ab`: known differences are found in the right place, no difference is not, few rows give no verdict."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from analytics.ab import ANALYSIS, WORSE
+from analytics.result import Result, Status
+from benchmarks.accuracy.ab import decided, latencies, rejections
+from store.errors import UsageError
+from tests.analytics.frames_of import requests, times, window_of
+
+
+def answer(n: int, tail: float = 1.0, body: float = 1.0, seed: int = 0, **params: Any) -> Result:
+    rng = np.random.default_rng(seed)
+    second = rng.random(n) < 0.5
+    values = np.where(second, latencies(rng, n, tail, body), latencies(rng, n, 1.0, 1.0))
+    columns = {
+        "ts": times(np.sort(rng.random(n) * 7200)), "ttft_s": values, "status": ["ok"] * n,
+        "error_code": pl.Series([None] * n, dtype=pl.String), "service_version": np.where(second, "v2", "v1"),
+    }  # fmt: skip
+    frame = requests(columns)
+    given = ANALYSIS.make_params({"variant": "service_version=v1,v2"} | params)
+    return ANALYSIS.run({"requests": frame}, given, window_of(frame))
+
+
+def verdicts(result: Result) -> dict[str, str]:
+    return dict(result.frames["difference"].select("metric", "verdict").iter_rows())
+
+
+def test_a_tail_that_is_worse_is_found_where_the_body_is_alike() -> None:
+    result = answer(20_000, tail=1.5)
+    said = verdicts(result)
+    assert said["p99_s"].startswith("slower")
+    assert "slower" not in said["p50_s"]
+    assert said["tail_live"].startswith("decided: tail worse")
+    assert [f.trigger for f in result.findings] == [WORSE.name]
+    assert result.findings[0].evidence["trace_ids"]
+
+
+def test_a_faster_variant_is_called_faster_and_pages_nobody() -> None:
+    result = answer(20_000, body=0.8)
+    assert verdicts(result)["p50_s"].startswith("faster")
+    assert result.findings == ()
+
+
+def test_no_difference_gives_no_finding_and_a_detectable_effect() -> None:
+    result = answer(20_000, seed=1)
+    assert result.findings == ()
+    assert not any(text.startswith(("slower", "faster")) for text in verdicts(result).values())
+    assert 0 < result.frames["difference"].filter(pl.col("metric") == "p99_s")["detectable"][0] < 0.5
+
+
+def test_below_2000_per_variant_there_is_no_verdict_on_p99() -> None:
+    result = answer(1_000, tail=3.0)
+    assert verdicts(result)["p99_s"].startswith("no verdict")
+    assert any("no verdict on P99" in note for note in result.notes)
+
+
+def test_while_the_experiment_runs_only_the_sequential_test_decides() -> None:
+    said = verdicts(answer(20_000, tail=1.5, mode="live"))
+    assert said["p99_s"].startswith("not final")
+    assert said["tail_live"].startswith("decided")
+
+
+def test_before_and_after_a_time_are_variants() -> None:
+    result = answer(10_000, split="2026-11-30T13:00:00Z")
+    assert result.frames["variants"]["variant"].to_list() == ["before", "after"]
+
+
+def test_one_variant_alone_is_refused_with_what_would_work() -> None:
+    result = answer(500, variant="model=a,b")
+    assert result.status is Status.REFUSED
+    assert "--variant service_version=v1,v2" in result.notes[0]
+
+
+def test_a_time_that_is_none_is_a_usage_error() -> None:
+    with pytest.raises(UsageError):
+        answer(100, split="yesterday-ish")
+
+
+def test_size_and_power_are_those_promised() -> None:
+    size = rejections(60, 2_000, 1.0, 1.0)
+    power = rejections(30, 2_000, 1.5, 1.0)
+    assert size["p99_s"] <= 0.15
+    assert size["p50_s"] <= 0.15
+    assert power["p99_s"] >= 0.4
+
+
+def test_peeking_raises_no_false_alarms_and_finds_a_tail() -> None:
+    assert decided(60, 20_000, 1.0)[0] <= 0.05
+    assert decided(20, 20_000, 1.5)[0] >= 0.9
