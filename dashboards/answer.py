@@ -82,20 +82,22 @@ def tables(result: Result, state: State, frames: "Frames") -> list[Any]:
     return [*(section for section in made if section is not None), *without]
 
 
-def rests_on(result: Result) -> html.Section:
-    """Return notes and parameters of a Result, and how to get the same on the command line."""
+def rests_on(result: Result, caveats: bool = True) -> html.Section:
+    """Return notes (unless the page has them: `caveats`), parameters, and how to get the same on the command line."""
     given = {name: value for name, value in result.params.items() if value not in (None, "", (), [])}
     known: list[Any] = [html.Div(["parameters ", *pairs(given)], className="drivers")] if given else []
     window = str(result.window)
     command = html.Pre(f"infractl analyze {result.analysis} --window {window}{_options(result)}")
     said: list[Any] = [*notes(result.notes)] or [html.P("No caveats.", className="quiet")]
+    said = said if caveats else []
     return panel("What this rests on", f"window {window}", *said, *known, command, name=f"{result.analysis}-notes")
 
 
 def _options(result: Result) -> str:
     """Return the parameters that are not at their default, as options of the command line."""
     known = load(result.analysis).params()
-    given = {name: value for name, value in result.params.items() if value != getattr(known, name, value)}
+    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in result.params.items()}
+    given = {name: value for name, value in plain.items() if value != getattr(known, name, value)}
     where = "".join(f" --where {quote(f'{name}={value}')}" for name, value in given.pop("where", ()))
     texts = {name: ",".join(value) if isinstance(value, (list, tuple)) else str(value) for name, value in given.items()}
     named = (f" --{name.replace('_', '-')} {quote(text or 'none')}" for name, text in texts.items())

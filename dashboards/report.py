@@ -110,13 +110,16 @@ def _row(finding: Finding, result: Result, state: State) -> html.Li:
 
 def _contents(results: Sequence[Result], failures: Sequence[Failure]) -> html.Ul:
     rows = [
-        html.Li(
-            [severity_mark(result.worst), html.A(load(result.analysis).title, href=_anchor(result)), _state(result)]
-        )
+        html.Li([_mark(result), html.A(load(result.analysis).title, href=_anchor(result)), _state(result)])
         for result in results
     ]
     rows += [html.Li([severity_mark(Severity.WARNING, "Failed"), f"{f.what}: {f.fact}"]) for f in failures]
     return html.Ul(rows, className="contents")
+
+
+def _mark(result: Result) -> html.Span:
+    """Return the worst severity; what was not judged is not said to be well."""
+    return severity_mark(result.worst) if result.status is Status.OK else severity_mark(Severity.INFO, "Not judged")
 
 
 def _anchor(result: Result) -> str:
@@ -144,7 +147,7 @@ def _body(result: Result, state: State, colours: Colours) -> list[Any]:
     for body in own:
         made = attempt(f"the page of {result.analysis}", partial(body, answers, state, colours))
         if not isinstance(made, Failure):
-            return [*made, rests_on(result)] if result.analysis in OWN_PAGE else made
+            return [*made, rests_on(result, caveats=False)] if result.analysis in OWN_PAGE else made
     return answer(result, state, colours, load(result.analysis).frames)
 
 
@@ -202,7 +205,8 @@ STYLE = """
 .facts-of dt { color: var(--quiet); font-size: 12px; }
 .chapter { border-top: 2px solid var(--line); padding-top: 24px; }
 .chapter h2 { font-size: 20px; }
-.contents li { display: grid; grid-template-columns: 84px 200px 1fr; gap: 12px; align-items: baseline; padding: 4px 0; }
+.contents li { display: grid; grid-template-columns: 104px 200px 1fr; gap: 12px; align-items: baseline; }
+.contents li + li { margin-top: 8px; }
 .contents .severity { justify-self: start; }
 .fold { display: grid; grid-template-columns: minmax(0, 1fr); gap: 16px; margin-top: 16px; }
 .plot .lost { color: var(--quiet); padding: 24px 0; }

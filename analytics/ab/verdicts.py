@@ -43,7 +43,14 @@ def verdict(row: dict[str, Any], params: AbParams) -> str:
         return f"differs by less than the minimum effect ({size})"
     if least > 0 and -least < row["ci_low"] and row["ci_high"] < least:
         return f"alike within {params.min_effect:.0%}"
-    return "no difference shown" + (f"; {row['detectable']:.0%} would be" if row.get("detectable") else "")
+    seen = row.get("detectable")
+    if not seen:
+        return "no difference shown"
+    return (
+        f"no difference shown; {seen:.0%} would be"
+        if seen < 1
+        else "no difference shown; not even a twofold one would be"
+    )
 
 
 def live_row(of: Comparison, test: Live | None, params: AbParams) -> dict[str, Any]:

@@ -95,7 +95,11 @@ FRAMES = {
         Column("conflicts", N, "of the expired: last used by another conversation", "blocks"),
         Column("hit_ratio", F, "hits over accesses", "ratio"),
         Column("ceiling", F, "hit ratio had nothing been evicted", "ratio"),
-        Column("basis", T, "exact: from block hashes; proxy: from counters, cpi is then an upper limit"),
+        Column(
+            "basis",
+            T,
+            "exact: from block hashes (of events: but for redundant); proxy: from counters, cpi is then an upper limit",
+        ),
         Column("dominant", T, "largest part: expired, redundant, or cross_session (expired by other conversations)"),
     ),
     "rounds": (Column("round", N, "request of its conversation, from 1"), Column("requests", N, ""), *_COUNTS),

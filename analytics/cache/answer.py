@@ -75,7 +75,9 @@ def _group(part: Mapping[str, pl.DataFrame], params: CacheParams, notes: dict[st
         size = int(sizes[0]) if len(sizes) == 1 else None
         made["windows"] = counters.with_events(stored, counted, params, size)
         made["tiers"] = balance.tiers(stored, removed)
-        notes["KV events: redundant is an upper limit, a prompt that ends with a cached block leaves no event"] = None
+        notes["KV events: expired is exact, redundant an estimate, since events do not show that a block was used"] = (
+            None
+        )
         if counted.is_empty() or not size:
             notes["KV events without counters of the same service: hits are not known, accesses are stores"] = None
     elif trace is None:

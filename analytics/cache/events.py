@@ -2,8 +2,8 @@
 
 Events do not show hits. Those come from the engine's counters; without them only blocks that were stored count as
 accesses. A block counts as used once another request continues it: a second block is stored behind it, or one
-comes `idle` seconds after it. A prompt that ends exactly with a cached block shows nowhere, so redundant
-is an upper limit.
+comes `idle` seconds after it. So redundant is an estimate: too high by prompts that end exactly with a cached
+block, which show nowhere, and too low by a request that decodes a block for longer than `idle`.
 """
 
 from collections.abc import Iterator

@@ -178,12 +178,15 @@ class FakeSource:
 
     def __init__(self, broken: tuple[str, ...] = (), status: Status = Status.OK) -> None:
         self.broken, self.state = broken, status
+        self.more: dict[str, Result] = {}
         self.calls: list[tuple[str, Mapping[str, Any], str | None]] = []
 
     def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
         self.calls.append((analysis, params, window))
         if analysis in self.broken:
             raise StoreError(f"{analysis}: out of memory", "raise memory_limit in infractl.yaml")
+        if analysis in self.more:
+            return self.more[analysis]
         at = Window.parse(window or "24h", NOW)
         if at.span > timedelta(days=400):
             raise UsageError("the window is too long", "take at most 400 days")

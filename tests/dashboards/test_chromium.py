@@ -10,6 +10,7 @@ from werkzeug.serving import make_server
 
 from analytics.result import Status
 from dashboards.app import create_app
+from tests.dashboards import answers
 from tests.dashboards.browser import CHROMIUM, Visit, visiting
 from tests.dashboards.samples import TRACE, FakeSource
 
@@ -137,6 +138,45 @@ def test_a_refresh_asks_again_and_a_failing_source_is_told_not_hidden(visit: Vis
         said = page.locator(".panel.failed").inner_text()
         assert "Could not get p99" in said
         assert "raise memory_limit" in said
+        assert visit.wrong == []
+
+
+def test_a_page_of_any_analysis_sorts_pages_and_opens_traces_without_a_reload(visit: Visit) -> None:
+    source = FakeSource()
+    source.more = {"errors": answers.errors(), "stream": answers.stream()}
+    with serving(source, "/x/") as url:
+        page = visit.open(url + "stream?live=off")
+        rows = page.locator('table[data-name="requests"] tbody tr:visible')
+        assert rows.count() == 15
+        page.click('table[data-name="requests"] >> button.sort >> text=ji >> nth=0')
+        assert rows.first.locator("td").nth(5).inner_text() == "2.15"
+        page.click("text=Next")
+        assert "16–30 of 40" in page.locator(".turner >> nth=0").inner_text()
+        page.keyboard.press("r")
+        page.wait_for_timeout(500)
+        visit.settle()
+        assert "16–30 of 40" in page.locator(".turner >> nth=0").inner_text(), "a refresh keeps the order and the page"
+        page.click(".rail >> text=Errors")
+        page.wait_for_url("**/x/errors?live=off")
+        visit.settle()
+        page.evaluate("() => { window.same = true; }")
+        page.click('table[data-name="exemplars"] a.trace')
+        page.wait_for_url(f"**/x/trace/{TRACE}?live=off")
+        visit.settle()
+        assert page.evaluate("() => window.same"), "the page was not loaded anew"
+        assert visit.wrong == []
+
+
+def test_a_click_on_a_cell_of_the_error_map_opens_its_trace(visit: Visit) -> None:
+    source = FakeSource()
+    source.more = {"errors": answers.errors()}
+    with serving(source) as url:
+        page = visit.open(url + "errors?theme=light")
+        box = page.locator(".dash-graph .nsewdrag").first.bounding_box()
+        assert box is not None
+        page.mouse.click(box["x"] + 22.5 / 60 * box["width"], box["y"] + 0.25 * box["height"])
+        page.wait_for_url(f"**/trace/{TRACE}?theme=light")
+        visit.settle()
         assert visit.wrong == []
 
 

@@ -47,6 +47,12 @@ def test_nothing_in_a_report_is_fetched_and_its_policy_forbids_it(file: Path) ->
         assert outside not in said
 
 
+def test_what_was_not_judged_is_not_said_to_be_well() -> None:
+    said = page([answers.silent("retries", Status.EMPTY, "nothing"), answers.latency()], (), COVER)
+    contents = said[said.index('class="contents"') :]
+    assert contents.index("Not judged") < contents.index("nothing") < contents.index("Where the time goes")
+
+
 def test_names_from_data_are_escaped_in_a_report(file: Path) -> None:
     assert 'alert("x")</script>' not in file.read_text(encoding="utf-8")
 
