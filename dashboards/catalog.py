@@ -50,6 +50,10 @@ WRONG, WHY, BETTER, MORE = "What is wrong", "Why", "What is better", "More"
 """Groups of the rail: the questions people come with, in the order they come."""
 
 
+JUDGED = ("overview", "p99", "errors", "anomalies", "slo", "latency", "retries", "stream", "cache")
+"""Analyses whose findings the overview lists: those that say that something is wrong."""
+
+
 def analysis_page(name: str, title: str, icon: str, group: str, path: str = "") -> Page:
     """Return the page of an analysis, made of its Result alone."""
     return Page(path or f"/{name}", title, name, icon, (Panel(f"answer-{name}", (name,), body_of(name)),), group=group)
@@ -62,7 +66,7 @@ _PAGES = (
         "overview",
         "overview",
         (
-            Panel("headline", ("overview", "p99"), overview.headline),
+            Panel("headline", JUDGED, overview.headline),
             Panel("services", ("overview",), overview.services),
             Panel("store", (STATUS,), overview.store),
         ),

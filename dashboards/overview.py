@@ -30,8 +30,8 @@ from store.window import parse_time
 if TYPE_CHECKING:
     import polars as pl
 
-EVIDENCE = {"p99": "/latency"}
-"""Page that shows the evidence of an analysis' findings; the overview itself for any other."""
+EVIDENCE = {"overview": "/", "p99": "/latency", "latency": "/segments"}
+"""Pages of findings that are not at the name of their analysis."""
 
 FILL = """# traces: point any OpenTelemetry exporter here
 OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318
@@ -51,7 +51,7 @@ def headline(answers: Answers, state: State, _colours: Colours) -> list[Any]:
         return [sentence(Severity.WARNING, "Nothing could be analysed", "The panels below say what failed.")]
     now = max(result.window.end for result in results.values())
     found = [(finding, name) for name, result in results.items() for finding in distinct(result.findings)]
-    pages = {id(finding): EVIDENCE.get(name, "/") for finding, name in found}
+    pages = {id(finding): EVIDENCE.get(name, f"/{name}") for finding, name in found}
     findings = ranked([finding for finding, _ in found])
     rows = [finding_row(finding, pages[id(finding)], state, now) for finding in findings]
     listed = [panel(list_title(findings), "", html.Ul(rows, className="findings"))] if rows else []
