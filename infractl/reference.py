@@ -1,5 +1,6 @@
 """Reference pages derived from what is declared: docs/tables.md, docs/analyses.md, docs/cli.md's command list."""
 
+from copy import copy
 from typing import Any
 
 import click
@@ -65,6 +66,8 @@ def _children(command: click.Command) -> list[click.Command]:
 
 
 def _help(command: click.Command, path: str) -> str:
+    command = copy(command)
+    command._help_option = None  # noqa: SLF001 - click keeps the names that whoever asked first had for --help
     context = click.Context(
         command, info_name=path, max_content_width=110, terminal_width=110, help_option_names=HELP_OPTIONS
     )

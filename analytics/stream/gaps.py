@@ -60,11 +60,11 @@ def streams(rows: pl.DataFrame) -> pl.DataFrame:
         gap.sum().alias("gap_sum"),
         gap.std().alias("spread"),
         pl.col("later").sum().alias("later"),
-        (pl.col("later") * pl.col("each") ** 2).sum().alias("each_squares"),
+        (pl.col("later") * (pl.col("each") - gap.sum() / pl.col("later").sum()) ** 2).sum().alias("each_m2"),
     )
     whole, mean = pl.col("last_s") - pl.col("first_s"), pl.col("gap_sum") / pl.col("gaps")
     each, many = pl.col("gap_sum") / pl.col("later"), pl.col("gaps") >= JITTER_GAPS
-    each_spread = ((pl.col("each_squares") - pl.col("later") * each**2).clip(0) / (pl.col("later") - 1)).sqrt()
+    each_spread = (pl.col("each_m2") / (pl.col("later") - 1)).sqrt()
     long_enough = (pl.col("tokens") >= SKEW_TOKENS) & (whole > 0)
     return made.join(_stalls(seconds, made), on="stream", how="left", maintain_order="left").with_columns(
         pl.when(many & (mean > 0)).then(pl.col("spread") / mean).alias("ji"),
