@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.result import Result, Status
-from analytics.stats.moments import Moments, of
 from analytics.stream import ANALYSIS, StreamParams
 from analytics.stream.chunks import BASE, LEAST, MOST, adaptive, replay
 from analytics.stream.gaps import events, streams
@@ -103,15 +102,6 @@ def test_time_per_token_and_decode_share_do_not_depend_on_chunks(gaps: list[int]
     assert chunked["arrival_tpot_s"] == pytest.approx(single["arrival_tpot_s"])
     assert chunked["decode_share"] == pytest.approx(single["decode_share"])
     assert single["decode_share"] == pytest.approx(1 - single["first_s"] / single["last_s"])
-
-
-@given(st.lists(st.floats(-1e3, 1e3), max_size=30), st.lists(st.floats(-1e3, 1e3), max_size=30))
-def test_moments_merge_to_those_of_all(left: list[float], right: list[float]) -> None:
-    merged, whole = of(left).merge(of(right)), of([*left, *right])
-    assert merged.n == whole.n
-    assert merged.mean == pytest.approx(whole.mean, abs=1e-9)
-    assert merged.m2 == pytest.approx(whole.m2, rel=1e-9, abs=1e-6)
-    assert Moments().variance is None
 
 
 def case_63() -> tuple[pl.DataFrame, pl.DataFrame]:
