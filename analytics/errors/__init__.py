@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from analytics.analysis import Analysis, Inputs, Params, param
+from analytics.given_up import ABORTED
 from analytics.result import Result, Severity, Signal, Trigger
 from store.columns import Column, Kind
 from store.query import Choice, Query, RollupQuery, SpanQuery, in_rollups
@@ -19,8 +20,6 @@ COLUMNS = (
     "ts", "trace_id", "service", "cloud_provider", "cloud_region", "status", "error_code", "finish_reason",
     "output_tokens", "ttft_s", "e2e_s",
 )  # fmt: skip
-ABORTED = "aborted"
-"""Attribute by which clients say that they gave up a request themselves."""
 PLACE = ("cloud_provider", "cloud_region")
 
 

@@ -7,8 +7,9 @@ import polars as pl
 
 from analytics import buckets, frames
 from analytics.analysis import Inputs
-from analytics.errors import ABORTED, PLACE, ErrorsParams, _step
+from analytics.errors import PLACE, ErrorsParams, _step
 from analytics.errors.meanings import ABORT, CUT, NOT_FAILED
+from analytics.given_up import given_up
 from store.window import Window
 
 MEDIAN_REQUESTS = 60
@@ -16,7 +17,6 @@ MEDIAN_REQUESTS = 60
 STATES_TOKENS = 0.9
 """Share of a service's whole answers that must state their tokens before one without counts as cut."""
 UNNAMED = "UNNAMED"
-_STOPPED = ("abort", "aborted", "cancelled", "canceled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,7 @@ def outcomes(inputs: Inputs, params: ErrorsParams, window: Window) -> Outcomes:
 
 def _code() -> pl.Expr:
     """Return the error's code; ABORT or CUT for a request that says none but did not end."""
-    aborted = (pl.col(ABORTED) == "true").fill_null(value=False) | pl.col("finish_reason").is_in(_STOPPED).fill_null(
-        value=False
-    )
+    aborted = given_up()
     fine = pl.col("status").ne_missing(pl.lit("error")) & pl.col("error_code").is_null()
     whole = fine & ~aborted & pl.col("ttft_s").is_not_null()
     telling = (whole & pl.col("output_tokens").is_not_null()).sum().over("service") >= STATES_TOKENS * whole.sum().over(

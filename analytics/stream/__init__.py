@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from analytics.analysis import Analysis, Inputs, Params, param
+from analytics.given_up import ABORTED
 from analytics.result import Result, Severity, Signal, Trigger
 from store.columns import Column, Kind
 from store.query import Query, RowQuery, SpanQuery
@@ -19,7 +20,6 @@ COLUMNS = (
     "ts", "trace_id", "span_id", "service", "model", "request_id", "status", "error_code", "finish_reason", "ttft_s",
     "tpot_s", "e2e_s", "output_tokens",
 )  # fmt: skip
-ABORTED = "aborted"
 CONNECTS = ("connect", "tcp.connect", "http.connect")
 """Names of spans that open a connection: their length is one round trip."""
 AT_MOST = 1_000_000

@@ -6,6 +6,7 @@ import polars as pl
 
 from analytics import frames
 from analytics.analysis import Inputs
+from analytics.given_up import given_up
 from analytics.result import Result, Status
 from analytics.stream import FRAMES, GOODPUT, STALLS, USUAL, StreamParams
 from analytics.stream import timeline as over_time
@@ -17,7 +18,6 @@ from store.window import Window
 
 LISTED = 200
 """Streams listed, those with the longest gap first: more are for SQL."""
-STOPPED = ("abort", "aborted", "cancelled", "canceled")
 
 
 def answer(inputs: Inputs, params: StreamParams, window: Window) -> Result:
@@ -82,8 +82,7 @@ def _of(frame: pl.DataFrame, labels: dict[str, str]) -> pl.DataFrame:
 
 
 def _cancelled() -> pl.Expr:
-    stopped = pl.col("finish_reason").is_in(STOPPED) | (pl.col("aborted") == "true")
-    return stopped.fill_null(value=False).alias("cancelled")
+    return given_up().alias("cancelled")
 
 
 def _round_trips(inputs: Inputs) -> list[float]:

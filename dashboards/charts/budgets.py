@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analytics.slo import RULES
 from dashboards import words
 from dashboards.arrays import Array, floats
 from dashboards.charts.plate import Plate, plain
@@ -14,7 +15,10 @@ from dashboards.figures import Drawn
 if TYPE_CHECKING:
     import polars as pl
 
-WINDOWS = (("burn_5m", "5 min", 14.4), ("burn_1h", "1 h", 14.4), ("burn_6h", "6 h", 6.0), ("burn_3d", "3 d", 1.0))
+_FAST, _SLOW, _STEADY = (rule.trigger.bound for rule in RULES)
+WINDOWS = (
+    ("burn_5m", "5 min", _FAST), ("burn_1h", "1 h", _FAST), ("burn_6h", "6 h", _SLOW), ("burn_3d", "3 d", _STEADY),
+)  # fmt: skip
 """Burn rates and the thresholds at which to act (Beyer et al. 2018, The Site Reliability Workbook, chapter 5)."""
 FLOOR = 0.05
 
@@ -38,7 +42,8 @@ class BurnRates:
         layout["margin"] |= {"t": 24, "b": 84}
         _thresholds(layout, plate)
         dots = [_dots(plate, frame, i) for i in range(len(WINDOWS))]
-        facts = "dashed: where to act (page at 14.4 over 1 h and at 6 over 6 h, ticket at 1 over 3 d)"
+        pages = f"page at {_FAST:g} over 1 h and at {_SLOW:g} over 6 h"
+        facts = f"dashed: where to act ({pages}, ticket at {_STEADY:g} over 3 d)"
         return Drawn(_burn_title(frame), plate.subtitle(facts), {"data": dots, "layout": layout}, height)
 
 
@@ -55,7 +60,7 @@ def _rows(plate: Plate, names: list[str]) -> Figure:
 
 
 def _thresholds(layout: Figure, plate: Plate) -> None:
-    for level in (1.0, 6.0, 14.4):
+    for level in (_STEADY, _SLOW, _FAST):
         mark = {"type": "line", "x0": level, "x1": level, "y0": 0, "y1": 1, "yref": "paper"}
         layout["shapes"].append(mark | {"line": {"color": plate.theme.mark, "width": 1, "dash": "dash"}})
         at = {"yref": "paper", "yanchor": "bottom"}
