@@ -1,8 +1,9 @@
 """Make sample_data/real from a recording of a vLLM server: `python -m sample_data.compact_recording RECORDING`.
 
 The recording folder is what a driver, an OTLP sink and a scraper left: client.jsonl.gz, otlp_traces.jsonl.gz,
-vllm_metrics.jsonl.gz, node_metrics.jsonl.gz, host.jsonl.gz and labels.jsonl. Requests, spans and host samples are
-copied as they are; the scrapes keep every value of the families that matter; the labelled phases become truth.json.
+vllm_metrics.jsonl.gz, node_metrics.jsonl.gz, host.jsonl.gz, kv.jsonl.gz and labels.jsonl. Requests, spans, host samples
+and KV-cache events are copied as they are; the scrapes keep every value of the families that matter; the labelled
+phases become truth.json.
 """
 
 import gzip
@@ -21,7 +22,7 @@ from sample_data.scrapes import Scrape
 
 DIRECTORY = Path(__file__).parent / "real"
 SERVICE, CLIENT = "vllm-tiny", "vllm-client"
-_COPIED = ("client.jsonl.gz", "otlp_traces.jsonl.gz", "host.jsonl.gz", "labels.jsonl")
+_COPIED = ("client.jsonl.gz", "otlp_traces.jsonl.gz", "host.jsonl.gz", "kv.jsonl.gz", "labels.jsonl")
 _CAUSES = {
     "burst": (
         "requests_waiting",

@@ -13,8 +13,8 @@ class Incident:
     """One labelled incident; times are UTC.
 
     `start` and `end` bound the cause, `settled` is when its effect had gone (a queue needs time to drain). `driver` is
-    the canonical metric that moves with it, None for errors. `text` is
-    what a person should be told. `seen_by` names further services that see the effect: the clients of `service`.
+    the canonical metric that moves with it, None for errors and costs. `text` is what a person should be told.
+    `seen_by` names further services that see the effect: the clients of `service`.
     """
 
     id: str
@@ -28,9 +28,9 @@ class Incident:
     seen_by: tuple[str, ...] = ()
 
     @property
-    def errors(self) -> bool:
-        """Whether it shows in error rates; all others show in latency."""
-        return self.kind == "error_storm"
+    def nature(self) -> str:
+        """Where it shows: in "errors", "cost" or "latency"."""
+        return {"error": "errors", "cost": "cost"}.get(self.kind.partition("_")[0], "latency")
 
 
 def to_json(incidents: Iterable[Incident]) -> bytes:

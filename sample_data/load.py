@@ -37,20 +37,24 @@ def batches() -> Iterator[Batch]:
 
 
 def simulated() -> Iterator[Batch]:
-    """Yield the simulated requests, then the metrics of each exporter."""
-    from sample_data import scraped
+    """Yield the simulated requests, their blocks, the metrics of each exporter, bill and prices."""
+    from sample_data import blocks, scraped
     from sample_data import simulated as requests
     from sample_data.pages import pages
 
-    yield requests.spans(files.parquet("simulated", "requests.parquet"))
+    spans = requests.spans(files.parquet("simulated", "requests.parquet"))
+    yield spans
+    yield blocks.batch(spans.frames[SPANS.name])
     samples = files.parquet("simulated", "samples.parquet")
     for target, shown in pages(files.parquet("simulated", "series.parquet"), samples):
         labels = {"job": target.job, "instance": target.instance}
         yield scraped.batch(f"sample_data/simulated/{target.instance}", shown, labels)
+    yield from _imported("simulated", "bill.csv.gz")
+    yield from _imported("simulated", "prices.yaml")
 
 
 def real() -> Iterator[Batch]:
-    """Yield the recording: client requests, engine spans, engine metrics, node metrics, host samples."""
+    """Yield the recording: client requests, engine spans, metrics of engine, node and host, KV-cache events."""
     from sample_data import client, host, scraped
     from sample_data.scrapes import unpack
 
@@ -59,12 +63,25 @@ def real() -> Iterator[Batch]:
     yield scraped.batch("sample_data/real/vllm", unpack(files.lines("real", "vllm_metrics.jsonl.gz")), _ENGINE)
     yield scraped.batch("sample_data/real/node", unpack(files.lines("real", "node_metrics.jsonl.gz")), _NODE)
     yield scraped.batch("sample_data/real/host", host.pages(files.lines("real", "host.jsonl.gz")), _HOST)
+    yield from _imported("real", "kv.jsonl.gz", service="vllm-tiny", instance=ADDRESS)
 
 
 def incidents() -> list[Incident]:
     """Return the labelled incidents of both parts, in order of time."""
     parts = ("simulated", "real")
     return [incident for part in parts for incident in truth.from_json(files.read(part, "truth.json"))]
+
+
+def _imported(part: str, name: str, **labels: str) -> Iterator[Batch]:
+    """Decode a shipped file as `infractl import --label ...` does."""
+    from importlib.resources import as_file
+
+    from collector.files.load import read
+    from collector.files.options import ImportOptions
+
+    with as_file(files.resource(part, name)) as path:
+        for batch in read(path, ImportOptions(labels=labels)):
+            yield Batch(f"sample_data/{part}/{name.partition('.')[0]}", batch.frames, batch.drops)
 
 
 def _engine_spans() -> Batch:

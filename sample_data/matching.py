@@ -41,15 +41,19 @@ def match(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list[
 def overlaps(finding: "Finding", incident: Incident) -> bool:
     """Whether a finding is of the incident's service (or its clients) and time, and of its nature.
 
-    Errors and latency are told apart by the trigger's name: a slow tail beside an error storm does not find the storm.
-    An unusual metric may be either.
+    Errors, latency and costs are told apart by the trigger's name: a slow tail beside an error storm does not find the
+    storm. An unusual metric may be of errors or of latency.
     """
     service = finding.labels.get("service")
     same = service is None or service in (incident.service, *incident.seen_by)
-    of_errors = any(word in finding.trigger.lower() for word in ("error", "outage"))
-    alike = of_errors == incident.errors or finding.trigger in EITHER
+    alike = _nature(finding) == incident.nature or (finding.trigger in EITHER and incident.nature != "cost")
     timely = finding.since < incident.settled and (finding.until is None or finding.until > incident.start)
     return same and alike and timely
+
+
+def _nature(finding: "Finding") -> str:
+    words = {"error": "errors", "outage": "errors", "cost": "cost", "spend": "cost", "budget": "cost"}
+    return next((nature for word, nature in words.items() if word in finding.trigger.lower()), "latency")
 
 
 def unmatched(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list["Finding"]:

@@ -1,10 +1,12 @@
-"""Simulate six hours of the fleet and write them: `python -m sample_data.simulate [DIRECTORY]`.
+"""Simulate six hours of the fleet and six weeks of its bill: `python -m sample_data.simulate [DIRECTORY]`.
 
 Arrivals (sample_data.workload) pass through an engine each (sample_data.engine) while the PCIe links of the two nodes
 carry their load (sample_data.pcie) and the scenario (sample_data.scenario) disturbs them. What comes out is what a
-tracer and three exporters would have seen. Same seed, same data: the shipped files are `simulate()` written down.
+tracer and three exporters would have seen; the bill (sample_data.bill) is a model of its own. Same seed, same data: the
+shipped files are `simulate()` written down.
 """
 
+import gzip
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +17,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from sample_data import fleet, incidents, metrics, pcie, scenario, workload
+from sample_data import bill, fleet, incidents, metrics, pcie, scenario, workload
 from sample_data.engine import Engine
 from sample_data.incidents import Incident
 from sample_data.scenario import Disturbance
@@ -43,23 +45,25 @@ _START_US = int(fleet.WINDOW.start.timestamp()) * 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Requests, metrics and truth of one run, in the compact form that is written.
+    """Requests, metrics, bill and truth of one run, in the compact form that is written.
 
     requests: one row per request (service, start, tokens, durations in microseconds, null where refused). series and
-    samples: one row per exposed series and per sample.
+    samples: one row per exposed series and per sample. bill: charge lines, CSV.
     """
 
     requests: pl.DataFrame
     series: pl.DataFrame
     samples: pl.DataFrame
+    bill: bytes
     incidents: tuple[Incident, ...]
 
     def write(self, directory: Path) -> None:
-        """Write three Parquet files and truth.json."""
+        """Write three Parquet files, bill.csv.gz and truth.json."""
         directory.mkdir(parents=True, exist_ok=True)
         for name in ("requests", "series", "samples"):
             frame: pl.DataFrame = getattr(self, name)
             frame.write_parquet(directory / f"{name}.parquet", compression="zstd", compression_level=19)
+        (directory / "bill.csv.gz").write_bytes(gzip.compress(self.bill, compresslevel=9, mtime=0))
         (directory / "truth.json").write_bytes(incidents.to_json(self.incidents))
 
 
@@ -76,7 +80,8 @@ def simulate(seed: int = SEED) -> Simulation:
         requests=pl.concat([_requests(engine) for engine in engines]),
         series=_series_frame(series),
         samples=_samples_frame(series),
-        incidents=tuple(sorted(truth, key=lambda incident: incident.start)),
+        bill=bill.write(seed),
+        incidents=tuple(sorted((*truth, *bill.incidents()), key=lambda incident: incident.start)),
     )
 
 

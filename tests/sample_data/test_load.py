@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from sample_data import fleet
+from sample_data.blocks import BLOCK_TOKENS
 from sample_data.load import batches, incidents
 from store.batch import Batch
 from store.database import Database
@@ -52,6 +53,27 @@ def test_simulated_latencies_add_up(loaded: dict[str, Batch]) -> None:
     assert (spans["cached_input_tokens"] <= spans["input_tokens"]).all()
 
 
+def test_a_cache_that_never_evicts_finds_in_the_blocks_what_the_simulated_engine_found(
+    loaded: dict[str, Batch],
+) -> None:
+    spans = loaded["sample_data/simulated/requests"].frames["spans"].filter(pl.col("service") == "chat-api")
+    blocks = loaded["sample_data/simulated/blocks"].frames["request_blocks"].filter(pl.col("service") == "chat-api")
+    seen: set[int] = set()
+    found = 0
+    for prompt in blocks.sort("ts")["block_hashes"].to_list():
+        found += sum(block in seen for block in prompt)
+        seen.update(prompt)
+    cached = (spans["cached_input_tokens"] // BLOCK_TOKENS).sum()
+    assert found == pytest.approx(cached, rel=0.01)  # the first prompts have no earlier one that is long enough
+
+
+def test_the_bill_has_every_hour_its_credit_and_its_tax(loaded: dict[str, Batch]) -> None:
+    costs = loaded["sample_data/simulated/bill"].frames["costs"]
+    assert costs.filter(pl.col("sku") == "gpu-instance", pl.col("service") == "chat-api").height == 1000
+    assert set(costs["category"]) == {"Usage", "Credit", "Tax"}
+    assert costs["currency"].unique().to_list() == ["USD"]
+
+
 def test_a_refused_request_has_no_latency_of_tokens(loaded: dict[str, Batch]) -> None:
     refused = loaded["sample_data/simulated/requests"].frames["spans"].filter(pl.col("status") == "error")
     assert refused.height > 100
@@ -79,7 +101,9 @@ def test_appending_twice_stores_once_and_metrics_meet_the_requests_by_service(
 
 def test_incidents_of_both_parts_come_in_order_of_time_and_name_services_that_exist(loaded: dict[str, Batch]) -> None:
     known = incidents()
-    assert [i.id for i in known] == [f"{part}-{n}" for part in ("sim", "real") for n in range(1, 5)]
+    assert sorted(i.id for i in known) == [f"{part}-{n}" for part in ("bill", "real", "sim") for n in range(1, 5)]
     assert known == sorted(known, key=lambda incident: incident.start)
-    services = {s for batch in loaded.values() if "spans" in batch.frames for s in batch.frames["spans"]["service"]}
+    tables = ("spans", "costs")
+    frames = [batch.frames[name] for batch in loaded.values() for name in tables if name in batch.frames]
+    services = {service for frame in frames for service in frame["service"]}
     assert {s for i in known for s in (i.service, *i.seen_by)} <= services

@@ -52,7 +52,7 @@ def test_packed_scrapes_are_all_there_in_order_of_time() -> None:
 
 
 def test_the_shipped_recording_stays_small() -> None:
-    names = (*PACKED, "client.jsonl.gz", "host.jsonl.gz", "otlp_traces.jsonl.gz")
+    names = (*PACKED, "client.jsonl.gz", "host.jsonl.gz", "kv.jsonl.gz", "otlp_traces.jsonl.gz")
     assert sum(len(files.read("real", name)) for name in names) < 2_500_000
 
 
@@ -76,7 +76,7 @@ def test_the_labelled_incidents_are_four_and_settle_after_they_end() -> None:
 def test_compacting_the_recording_again_gives_the_shipped_files(shared: Path, tmp_path: Path) -> None:
     compact(shared / "data" / "vllm_real", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "client.jsonl.gz", "host.jsonl.gz", "labels.jsonl", "node_metrics.jsonl.gz", "otlp_traces.jsonl.gz",
+        "client.jsonl.gz", "host.jsonl.gz", "kv.jsonl.gz", "labels.jsonl", "node_metrics.jsonl.gz", "otlp_traces.jsonl.gz",
         "truth.json", "vllm_metrics.jsonl.gz",
     }  # fmt: skip
     for path in tmp_path.iterdir():

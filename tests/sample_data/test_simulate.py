@@ -1,5 +1,6 @@
 """The generator: the shipped files are its output, and another seed gives another day of the same shape."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -15,13 +16,14 @@ PARTS = ("requests", "series", "samples")
 def test_a_fresh_run_equals_the_shipped_files(fresh: Simulation) -> None:
     for part in PARTS:
         assert_frame_equal(getattr(fresh, part), files.parquet("simulated", f"{part}.parquet"), check_exact=True)
+    assert fresh.bill == b"".join(files.lines("simulated", "bill.csv.gz"))
     assert list(fresh.incidents) == from_json(files.read("simulated", "truth.json"))
 
 
 def test_two_runs_with_one_seed_are_written_alike_byte_by_byte(fresh: Simulation, tmp_path: Path) -> None:
     fresh.write(tmp_path / "a")
     simulate(SEED).write(tmp_path / "b")
-    for name in ("requests.parquet", "series.parquet", "samples.parquet", "truth.json"):
+    for name in ("requests.parquet", "series.parquet", "samples.parquet", "bill.csv.gz", "truth.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -36,10 +38,12 @@ def test_the_shipped_files_stay_small() -> None:
     assert sum(sizes) < 3_000_000
 
 
-def test_incidents_never_overlap_in_time(fresh: Simulation) -> None:
-    pairs = zip(fresh.incidents, fresh.incidents[1:], strict=False)
-    assert all(earlier.settled < later.start for earlier, later in pairs)
-    assert len(fresh.incidents) == len(scenario.DISTURBANCES)
+def test_incidents_of_one_nature_never_overlap_in_time(fresh: Simulation) -> None:
+    engines = [i for i in fresh.incidents if i.nature != "cost"]
+    assert all(earlier.settled < later.start for earlier, later in pairwise(engines))
+    assert len(engines) == len(scenario.DISTURBANCES)
+    costs = [i for i in fresh.incidents if i.nature == "cost"]
+    assert len({i.service for i in costs}) == len(costs) == 4
 
 
 def test_counters_never_fall_and_every_series_has_a_value_at_every_scrape(fresh: Simulation) -> None:
