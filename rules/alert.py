@@ -17,8 +17,8 @@ RUNBOOK_URL = "http://127.0.0.1:8050/runbooks/{slug}"
 class RuleOptions:
     """What a site may set.
 
-    `hold` and `keep_firing` replace those of every alert. `gap`, several scrape intervals long, is how long a sample
-    counts when scrapes are missed. `runbook_url` has a {slug}, or the slug is put at its end.
+    `hold` and `keep_firing` replace those of infractl's own alerts. `gap`, several scrape intervals long, is how long a
+    sample counts when scrapes are missed. `runbook_url` has a {slug}, or the slug is put at its end.
     """
 
     runbook_url: str = RUNBOOK_URL
@@ -40,7 +40,8 @@ class RuleOptions:
 class Alert:
     """One alert. `summary` is a template over {value} and the fields in `kept`: field → label the expression keeps.
 
-    `hold` and `keep_firing` are None where the alert takes none, whatever the options say.
+    `hold` and `keep_firing` are None where the alert takes none, whatever the options say; with `own_times`
+    the options change neither.
     """
 
     name: str
@@ -53,9 +54,12 @@ class Alert:
     keep_firing: timedelta | None
     kept: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    own_times: bool = False
 
     def times(self, options: RuleOptions) -> tuple[timedelta, timedelta]:
         """Return how long the condition must hold, and how long the alert outlasts it."""
+        if self.own_times:
+            return self.hold or timedelta(), self.keep_firing or timedelta()
         return _choose(self.hold, options.hold), _choose(self.keep_firing, options.keep_firing)
 
     def rule_labels(self, options: RuleOptions) -> dict[str, str]:

@@ -10,6 +10,7 @@ from analytics.result import Trigger
 from rules.alert import Alert, RuleOptions
 from rules.naming import label_names, metric_name
 from rules.own import own_alerts
+from rules.pack.build import pack_groups
 from store.errors import ConfigError, UsageError
 from store.window import format_duration
 
@@ -32,6 +33,12 @@ def rule_groups(analyses: Sequence[Analysis[Any]], options: RuleOptions | None =
         for name, alerts in alert_groups(analyses, options)
     ]
     return {"groups": groups}
+
+
+def rule_file(analyses: Sequence[Analysis[Any]], options: RuleOptions | None = None) -> dict[str, Any]:
+    """Return the whole rule file: what infractl finds and how it does itself, then the pack over exporters' metrics."""
+    options = options or RuleOptions()
+    return {"groups": [*rule_groups(analyses, options)["groups"], *pack_groups(options)]}
 
 
 def alert_groups(analyses: Sequence[Analysis[Any]], options: RuleOptions) -> list[tuple[str, list[Alert]]]:

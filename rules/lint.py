@@ -1,15 +1,18 @@
-"""Checks that promtool does not make: labels that a template uses and the expression drops, metrics nobody exposes."""
+"""Checks that promtool does not make: dropped labels, metrics and buckets that nobody exposes, divisions by zero."""
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from analytics.analysis import Analysis
+from collector.presets.catalog import catalog
 from rules.naming import label_names, metric_name
 from rules.own import METRICS
+from rules.pack.build import PREFIX
 from rules.promql import Expression, read
 from store.errors import UsageError
 
@@ -33,6 +36,7 @@ _SAMPLE = re.compile(
     (?<=[ \t}])[-+]?(?:\d[\d.eE+-]*|\.\d+|[Ii]nf|[Nn]a[Nn])(?:[ \t].*)?\r?$""",
     re.MULTILINE | re.VERBOSE,
 )
+_BUCKET = re.compile(r'^([a-zA-Z_:][\w:]*_bucket)\{[^}\n]*\ble="([^"]+)"', re.MULTILINE)
 _TYPE = re.compile(r'^#\s+TYPE\s+"?([^\s"]+)"?\s+(\w+)\s*$', re.MULTILINE)
 _ENDS = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("", "_sum", "_count"), "counter": ("", "_total")}
 """Series that a family of a type has, though no label set may have shown up yet."""
@@ -47,6 +51,14 @@ class Problem:
     hint: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What targets expose: names of metrics, and the finite bounds (le) of each histogram's buckets."""
+
+    names: frozenset[str]
+    bounds: Mapping[str, frozenset[float]] = field(default_factory=dict)
+
+
 def known_metrics(analyses: Iterable[Analysis[Any]]) -> dict[str, frozenset[str]]:
     """Return metric → labels for every signal, for infractl's own metrics and for those Prometheus makes."""
     known = dict.fromkeys(SYNTHETIC, TARGET_LABELS)
@@ -56,8 +68,18 @@ def known_metrics(analyses: Iterable[Analysis[Any]]) -> dict[str, frozenset[str]
     return known
 
 
-def page_metrics(text: str) -> frozenset[str]:
-    """Return the metric names of an exposition page: those with samples, and what a TYPE line promises.
+def read_pages(texts: Iterable[str]) -> Page:
+    """Read several exposition pages as one. Raises UsageError for one without a metric."""
+    pages = [read_page(text) for text in texts]
+    bounds: dict[str, frozenset[float]] = {}
+    for page in pages:
+        for name, found in page.bounds.items():
+            bounds[name] = bounds.get(name, frozenset()) | found
+    return Page(frozenset(name for page in pages for name in page.names), bounds)
+
+
+def read_page(text: str) -> Page:
+    """Read an exposition page: metrics with samples, what a TYPE line promises, and bounds of buckets.
 
     Raises UsageError for a page without any: a login page must not make every rule look unable to fire.
     """
@@ -65,39 +87,94 @@ def page_metrics(text: str) -> frozenset[str]:
     promised = {family + end for family, kind in _TYPE.findall(text) for end in _ENDS.get(kind, ("",))}
     if not names | promised:
         raise UsageError("the page holds no metric", "give the address or a copy of a /metrics page")
-    return frozenset(names | promised)
+    bounds: dict[str, set[float]] = {}
+    for metric, le in _BUCKET.findall(text):
+        if math.isfinite(bound := _number(le)):
+            bounds.setdefault(metric, set()).add(bound)
+    return Page(frozenset(names | promised), {name: frozenset(found) for name, found in bounds.items()})
 
 
 def lint(
     rule_file: Mapping[str, Any],
     known: Mapping[str, frozenset[str]],
     *,
-    exposed: frozenset[str] | None = None,
+    exposed: Page | None = None,
     runbooks: Path | None = None,
 ) -> list[Problem]:
     """Return the problems of a rule file.
 
-    `known` gives labels of metrics; with `exposed` a rule on a metric that is not exposed is a problem; with
-    `runbooks` (a folder) an alert without its page there is one.
+    `known` gives labels of metrics; with `exposed` a rule that needs a metric or a bucket which is not there is a
+    problem, but for the pack (see `silent`); with `runbooks` (a folder) an alert without its page there is one.
     """
-    rules = [rule for group in rule_file["groups"] for rule in group.get("rules", ())]
-    recorded = {str(rule["record"]) for rule in rules if "record" in rule}
-    there = None if exposed is None else exposed | SYNTHETIC | recorded
-    return [problem for rule in rules for problem in _lint_rule(rule, known, there, runbooks)]
+    problems = []
+    for part, page in ((False, exposed), (True, None)):
+        rules = [r for group in rule_file["groups"] for r in group.get("rules", ()) if _optional(group) is part]
+        problems += [found for one in _read(rules, known, page) for found in _problems(*one, page, runbooks)]
+    return problems
 
 
-def _lint_rule(
-    rule: Mapping[str, Any], known: Mapping[str, frozenset[str]], exposed: frozenset[str] | None, runbooks: Path | None
+def silent(rule_file: Mapping[str, Any], exposed: Page) -> list[str]:
+    """Return the alerts of the pack that need metrics which are not exposed: what they watch is not there."""
+    rules = [rule for group in rule_file["groups"] for rule in group.get("rules", ()) if _optional(group)]
+    return [str(rule["alert"]) for rule, _, missing in _read(rules, {}, exposed) if missing and "alert" in rule]
+
+
+def _optional(group: Mapping[str, Any]) -> bool:
+    return str(group.get("name", "")).startswith(PREFIX)
+
+
+_Read = tuple[Mapping[str, Any], Expression | UsageError, frozenset[str]]
+
+
+def _read(
+    rules: Iterable[Mapping[str, Any]], known: Mapping[str, frozenset[str]], exposed: Page | None
+) -> Iterator[_Read]:
+    """Read the rules in order: each with its expression and the metrics that are missing for it.
+
+    A recorded series is there where what it reads is; else what it lacks is missing for all who read it.
+    """
+    labels = dict(known)
+    there = set(SYNTHETIC) | (exposed.names if exposed else set())
+    lacking: dict[str, frozenset[str]] = {}
+    for rule in rules:
+        try:
+            expression = read(str(rule.get("expr", "")), labels)
+        except UsageError as error:
+            yield rule, error, frozenset()
+            continue
+        missing = expression.missing(there | lacking.keys()) if exposed else frozenset()
+        hidden = frozenset(name for other in expression.metrics for name in lacking.get(other, ()))
+        name = str(rule.get("record", ""))
+        if name and expression.labels is not None:
+            labels[name] = expression.labels
+        if name and (missing or hidden):
+            lacking[name] = missing | hidden
+        elif name:
+            there.add(name)
+        yield rule, expression, missing | (hidden if expression.missing(there) else frozenset())
+
+
+def _problems(
+    rule: Mapping[str, Any],
+    expression: Expression | UsageError,
+    missing: frozenset[str],
+    exposed: Page | None,
+    runbooks: Path | None,
 ) -> list[Problem]:
     name = str(rule.get("alert", rule.get("record", "a rule without a name")))
-    try:
-        expression = read(str(rule.get("expr", "")), known)
-    except UsageError as error:
-        return [Problem(name, str(error), "promtool check rules says more")]
+    if isinstance(expression, UsageError):
+        return [Problem(name, str(expression), "promtool check rules says more")]
     problems = _dropped_labels(name, rule, expression)
+    if expression.unguarded:
+        problems.append(
+            Problem(name, "divides by what may be 0, and Inf is above every bound", "write it like a / (b > 0)")
+        )
+    if "alert" not in rule:
+        return problems
     if exposed is not None:
-        problems += _never_fires(name, expression, sorted(exposed))
-    if runbooks is not None and "alert" in rule:
+        problems += [_never_fires(name, metric, exposed.names) for metric in sorted(missing)]
+        problems += _unmeasurable(name, expression, exposed)
+    if runbooks is not None:
         problems += _no_runbook(name, rule, runbooks)
     return problems
 
@@ -114,13 +191,34 @@ def _dropped_labels(name: str, rule: Mapping[str, Any], expression: Expression) 
     ]
 
 
-def _never_fires(name: str, expression: Expression, exposed: Sequence[str]) -> list[Problem]:
+def _never_fires(name: str, metric: str, there: Iterable[str]) -> Problem:
+    new = catalog().renamed(re.sub(r"_(bucket|sum|count)$", "", metric))
+    near = get_close_matches(metric.removeprefix("~"), sorted(there), 1)
+    hint = f"nearest: {near[0]}" if near else f"its newest name: {new}" if new else "no exposed name is near"
+    return Problem(name, f"can never fire: no metric {metric.removeprefix('~')}", hint)
+
+
+def _unmeasurable(name: str, expression: Expression, exposed: Page) -> list[Problem]:
+    """Find bounds that the buckets of a histogram cannot tell."""
     problems = []
-    for metric in sorted(expression.metrics - set(exposed)):
-        near = get_close_matches(metric, exposed, 1)
-        hint = f"nearest: {near[0]}" if near else "no exposed name is near"
-        problems.append(Problem(name, f"can never fire: no metric {metric}", hint))
+    for metric, le in expression.buckets:
+        bounds = exposed.bounds.get(metric)
+        if bounds and le != "+Inf" and _number(le) not in bounds:
+            near = min(bounds, key=lambda bound: abs(bound - _number(le)))
+            problems.append(Problem(name, f"{metric} has no bucket le={le}", f"nearest: {near:g}"))
+    for metric, bound in expression.measured:
+        bounds = exposed.bounds.get(metric)
+        if bounds and bound >= max(bounds):
+            text = f"can never fire: the last finite bucket of {metric} ends at {max(bounds):g}"
+            problems.append(Problem(name, text, "no quantile is above it"))
     return problems
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _no_runbook(name: str, rule: Mapping[str, Any], runbooks: Path) -> list[Problem]:

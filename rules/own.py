@@ -150,7 +150,7 @@ def _dropping() -> Alert:
 def _queue_full() -> Alert:
     return Alert(
         name="InfractlQueueFull",
-        expr=f"{QUEUE.name} / {QUEUE_LIMIT.name} > {QUEUE_FULL_RATIO!r}",
+        expr=f"{QUEUE.name} / ({QUEUE_LIMIT.name} > 0) > {QUEUE_FULL_RATIO!r}",
         severity="critical",
         hold=2 * MINUTE,
         keep_firing=5 * MINUTE,
@@ -163,7 +163,7 @@ def _queue_full() -> Alert:
 def _disk_almost_full() -> Alert:
     return Alert(
         name="InfractlDiskAlmostFull",
-        expr=f"{STORE_FREE.name} / {STORE_MIN_FREE.name} < {DISK_LOW!r}",
+        expr=f"{STORE_FREE.name} / ({STORE_MIN_FREE.name} > 0) < {DISK_LOW!r}",
         severity="critical",
         hold=2 * MINUTE,
         keep_firing=5 * MINUTE,

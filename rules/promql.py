@@ -1,11 +1,12 @@
-"""A reader of PromQL that knows two things: which metrics an expression names, and which labels its result keeps.
+"""A reader of PromQL: which metrics an expression names and needs, which labels it keeps, what it divides and measures.
 
 promtool judges the syntax; this reads what promtool accepts.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from store.errors import UsageError
 
@@ -27,23 +28,59 @@ _LEVELS = {
 _AGGREGATIONS = frozenset(
     ("sum", "min", "max", "avg", "group", "stddev", "stdvar", "count", "count_values", "bottomk", "topk", "quantile")
 )
+_COMPARISONS = frozenset(("==", "!=", ">", "<", ">=", "<="))
 _SCALARS = frozenset(("time", "pi", "scalar"))
+
+
+Needs = frozenset[frozenset[str]]
+"""Sets of metrics; a result needs all of one of them. `~` begins a pattern of names."""
+ALWAYS: Needs = frozenset((frozenset(),))
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A result's labels: a set, or None where they depend on a metric that is not known; `equal`: set by ="value"."""
+    """A result's labels: a set, or None where they depend on a metric that is not known; `equal`: set by ="value".
+
+    `needs`: what must be there for a result; `guarded`: a comparison holds, so it may be divided by; `quantile`: of
+    a histogram.
+    """
 
     labels: frozenset[str] | None
     equal: frozenset[str] = frozenset()
+    needs: Needs = ALWAYS
+    guarded: bool = False
+    quantile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What an expression names and keeps. `labels` is None where that depends on a metric that is not known."""
+    """What an expression names, keeps and needs. `labels` is None where that depends on a metric that is not known.
+
+    `buckets` are (metric, le) of selectors of one bucket, `measured` (metric, bound) of quantiles and a number.
+    `unguarded` is how many divisions may be by zero.
+    """
 
     metrics: frozenset[str]
     labels: frozenset[str] | None
+    needs: Needs = ALWAYS
+    buckets: tuple[tuple[str, str], ...] = ()
+    measured: tuple[tuple[str, float], ...] = ()
+    unguarded: int = 0
+
+    def missing(self, there: Collection[str]) -> frozenset[str]:
+        """Return the fewest metrics, in addition to those there, with which it can have a result."""
+        return min((frozenset(n for n in need if not _is_there(n, there)) for need in self.needs), key=_few)
+
+
+def _is_there(name: str, there: Collection[str]) -> bool:
+    if not name.startswith("~"):
+        return name in there
+    pattern = re.compile(name[1:])
+    return any(pattern.fullmatch(other) for other in there)
+
+
+def _few(names: frozenset[str]) -> tuple[int, list[str]]:
+    return len(names), sorted(names)
 
 
 def read(text: str, known: Known | None = None) -> Expression:
@@ -52,7 +89,9 @@ def read(text: str, known: Known | None = None) -> Expression:
     result = reader.binary(1)
     if reader.peek():
         raise reader.error()
-    return Expression(frozenset(reader.metrics), result.labels if result else frozenset())
+    labels, needs = (result.labels, result.needs) if result else (frozenset(), ALWAYS)
+    measured = tuple(reader.measured)
+    return Expression(frozenset(reader.metrics), labels, needs, tuple(reader.buckets), measured, reader.unguarded)
 
 
 class _Reader:
@@ -61,6 +100,9 @@ class _Reader:
     def __init__(self, text: str, known: Known) -> None:
         self.text, self.known = text, known
         self.metrics: set[str] = set()
+        self.buckets: list[tuple[str, str]] = []
+        self.measured: list[tuple[str, float]] = []
+        self.unguarded = 0
         self.tokens = self._split()
         self.at = 0
 
@@ -99,9 +141,19 @@ class _Reader:
             match, names = self._matching()
             side, extra = self._grouping()
             # ^ binds to the right, all others to the left
+            start = self.at
             right = self.binary(found if op == "^" else found + 1)
+            self._note(op, left, right, self.tokens[start : self.at])
             left = _combine(op, left, right, (match, names), (side, extra))
         return left
+
+    def _note(self, op: str, left: Vector | None, right: Vector | None, words: list[str]) -> None:
+        """Note a division by what may be zero, and a quantile that is held against a number."""
+        if op == "/" and right is not None and not right.guarded:
+            self.unguarded += 1
+        if op in (">", ">=") and left is not None and left.quantile and right is None and len(words) == 1:
+            with suppress(ValueError):
+                self.measured += [(name, float(words[0])) for need in left.needs for name in sorted(need)]
 
     def unary(self) -> Vector | None:
         self.accept("-", "+")
@@ -142,7 +194,7 @@ class _Reader:
                 self.take(")")
 
     def _selector(self, name: str) -> Vector:
-        equal, names = set(), {name} - {""}
+        equal, names, patterns = set(), {name} - {""}, set()
         if self.accept("{"):
             while not self.accept("}"):
                 label = self.take()
@@ -150,12 +202,15 @@ class _Reader:
                 value = _unquote(self.take()) if op else ""
                 if not op or (label == "__name__" and op == "="):
                     names.add(value or _unquote(label))
+                elif label == "__name__" and op == "=~":
+                    patterns.add("~" + value.replace("\\\\", "\\"))
                 elif op == "=" and value:
                     equal.add(label)
+                    self.buckets += [(metric, value) for metric in names if label == "le"]
                 self.accept(",")
         self.metrics |= names
         labels = self.known.get(next(iter(names), ""))
-        return Vector(labels, frozenset(equal))
+        return Vector(labels, frozenset(equal), frozenset((frozenset(names | patterns),)))
 
     def _arguments(self) -> tuple[list[Vector], list[str]]:
         vectors, texts = [], []
@@ -173,14 +228,14 @@ class _Reader:
         vectors, texts = self._arguments()
         if name in _SCALARS or not vectors:
             return None if name in _SCALARS else Vector(frozenset())
-        labels = vectors[-1].labels
+        labels, needs = vectors[-1].labels, vectors[-1].needs
         if name in ("absent", "absent_over_time"):
             return Vector(vectors[-1].equal)
         if name == "histogram_quantile":
-            return Vector(_without(labels, {"le"}))
+            return Vector(_without(labels, {"le"}), needs=needs, quantile=True)
         if name in ("label_replace", "label_join") and labels is not None:
-            return Vector(labels | set(texts[:1]))
-        return Vector(labels, vectors[-1].equal if name == "last_over_time" else frozenset())
+            return Vector(labels | set(texts[:1]), needs=needs)
+        return Vector(labels, vectors[-1].equal if name == "last_over_time" else frozenset(), needs)
 
     def _aggregation(self, name: str) -> Vector:
         how = self.accept("by", "without")
@@ -188,14 +243,14 @@ class _Reader:
         vectors, texts = self._arguments()
         if not how and (how := self.accept("by", "without")):
             names = self._names()
-        labels = vectors[-1].labels if vectors else None
+        labels, needs = (vectors[-1].labels, vectors[-1].needs) if vectors else (None, ALWAYS)
         if name in ("topk", "bottomk"):
-            return Vector(labels)
+            return Vector(labels, needs=needs)
         more = frozenset(texts[:1]) if name == "count_values" else frozenset()
         if how.lower() == "without":
             kept = _without(labels, set(names))
-            return Vector(None if kept is None else kept | more)
-        return Vector(frozenset(names) | more)
+            return Vector(None if kept is None else kept | more, needs=needs)
+        return Vector(frozenset(names) | more, needs=needs)
 
     def _names(self) -> list[str]:
         names = []
@@ -221,20 +276,26 @@ def _combine(
     matching: tuple[str, frozenset[str]],
     grouping: tuple[str, frozenset[str]],
 ) -> Vector | None:
-    """Labels of a binary operation: those of its `many` side, or of the match."""
+    """Labels of a binary operation are those of its `many` side, or of the match; it needs both sides, or either."""
+    compares = op in _COMPARISONS
     if left is None or right is None:
-        return right if left is None else left
+        one = right if left is None else left
+        return one if one is None or not compares else replace(one, guarded=True)
     if op == "or":  # a label is certain only where both sides have it
-        return Vector(right.labels if left.labels is None else _both(left.labels, right.labels))
-    if op in ("and", "unless"):
-        return Vector(left.labels)
+        labels = right.labels if left.labels is None else _both(left.labels, right.labels)
+        return Vector(labels, needs=left.needs | right.needs, guarded=left.guarded and right.guarded)
+    if op == "unless":
+        return Vector(left.labels, needs=left.needs, guarded=left.guarded)
+    needs = frozenset(one | other for one in left.needs for other in right.needs)
+    if op == "and":
+        return Vector(left.labels, needs=needs)
     (how, names), (side, extra) = matching, grouping
     if side:
         many = left if side == "group_left" else right
-        return Vector(None if many.labels is None else many.labels | extra)
+        return Vector(None if many.labels is None else many.labels | extra, needs=needs)
     if how == "on":
-        return Vector(names)
-    return Vector(_without(left.labels, names) if how == "ignoring" else left.labels)
+        return Vector(names, needs=needs)
+    return Vector(_without(left.labels, names) if how == "ignoring" else left.labels, needs=needs)
 
 
 def _both(left: frozenset[str], right: frozenset[str] | None) -> frozenset[str]:

@@ -23,8 +23,10 @@ TIMEOUT_S = 10.0
 @click.option("--runbook-url", metavar="URL", help="Where the runbooks are; {slug} stands for a page's name.")
 @click.option("--job", help="Prometheus' job name of the infractl scrape (infractl).")
 @click.option("--label", metavar="K=V", multiple=True, help="Label to put on every alert; may be repeated.")
-@click.option("--hold", metavar="DURATION", help="How long every condition must hold before its alert fires.")
-@click.option("--keep-firing", metavar="DURATION", help="How long every alert outlasts its condition.")
+@click.option(
+    "--hold", metavar="DURATION", help="How long a condition must hold before its alert fires (not of the pack)."
+)
+@click.option("--keep-firing", metavar="DURATION", help="How long an alert outlasts its condition (not of the pack).")
 @click.option("--gap", metavar="DURATION", help="How long a sample counts when scrapes are missed (2m).")
 @click.option("--stale-after", metavar="DURATION", help="Age at which an analysis counts as stale (15m).")
 @config_option
@@ -56,9 +58,9 @@ def build(
 ) -> None:
     """Write the rule file, and with --alertmanager the configuration that routes its alerts."""
     from analytics.catalog import load_all
-    from rules.build import rule_groups, to_yaml
+    from rules.build import rule_file, to_yaml
 
-    built = rule_groups(load_all(), _read_options(**site))
+    built = rule_file(load_all(), _read_options(**site))
     if output is None:
         click.echo(to_yaml(built), nl=False)
     else:
@@ -70,51 +72,61 @@ def build(
 
 @command.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--metrics", metavar="FILE|URL", help="A /metrics page: report rules on metrics that it lacks.")
+@click.option(
+    "--metrics",
+    metavar="FILE|URL",
+    multiple=True,
+    help="A /metrics page: report rules on metrics that it lacks. May be repeated: all that Prometheus scrapes.",
+)
 @click.option("--runbooks", type=click.Path(path_type=Path), metavar="DIR", help="Report alerts without a page there.")
 @click.pass_obj
-def check(site: dict[str, Any], file: Path | None, metrics: str | None, runbooks: Path | None) -> None:
+def check(site: dict[str, Any], file: Path | None, metrics: tuple[str, ...], runbooks: Path | None) -> None:
     """Check a rule file; without FILE, the one that `build` would write.
 
-    Reports labels that a template uses and its expression drops, rules that can never fire, and what promtool finds.
+    Reports labels that a template uses and its expression drops, rules that can never fire, bounds that no bucket can
+    tell, divisions by what may be 0, and what promtool finds.
     """
     from analytics.catalog import load_all
-    from rules.build import read_rules, rule_groups, to_yaml
-    from rules.lint import known_metrics, lint, page_metrics
+    from rules.build import read_rules, rule_file, to_yaml
+    from rules.lint import known_metrics, lint, read_pages, silent
 
     analyses = load_all()
-    text = to_yaml(rule_groups(analyses, _read_options(**site))) if file is None else _read_file(file)
+    text = to_yaml(rule_file(analyses, _read_options(**site))) if file is None else _read_file(file)
     name = "the generated rule file" if file is None else str(file)
-    rule_file = read_rules(text, name)
-    known = known_metrics(analyses)
-    exposed = page_metrics(_fetch(metrics)) if metrics else (frozenset(known) if file is None else None)
-    problems = lint(rule_file, known, exposed=exposed, runbooks=runbooks)
+    rules = read_rules(text, name)
+    exposed = read_pages([_fetch(page) for page in metrics]) if metrics else None
+    problems = lint(rules, known_metrics(analyses), exposed=exposed, runbooks=runbooks)
+    if exposed is not None and (unheard := silent(rules, exposed)):
+        click.echo(f"cannot fire with these pages, since their exporters are not there: {', '.join(unheard)}", err=True)
     for problem in problems:
         click.echo(f"{problem.rule}: {problem.text}" + (f" ({problem.hint})" if problem.hint else ""))
     _ask_promtool(file, text)
     if problems:
         raise ConfigError(f"{len(problems)} problems in {name}", "each is a line above")
-    click.echo(f"{sum(len(g.get('rules', ())) for g in rule_file['groups'])} rules, no problem", err=True)
+    click.echo(f"{sum(len(g.get('rules', ())) for g in rules['groups'])} rules, no problem", err=True)
 
 
 @command.command()
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Keep rules.yml and rules_test.yml here."
-)
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Keep the rules and their tests here.")
 @click.pass_obj
 def test(site: dict[str, Any], output: Path | None) -> None:
-    """Run unit tests of every rule with promtool: each fires past its bound, not at it, and resolves."""
+    """Run unit tests of every rule with promtool: each fires past its bound, not at it, and resolves.
+
+    Alerts of the pack fire, stay quiet and survive a missed scrape over series as their exporters send them.
+    """
     from analytics.catalog import load_all
     from rules import promtool, unit_tests
     from rules.build import rule_groups, to_yaml
+    from rules.pack.build import pack_tests
 
     options, analyses = _read_options(**site), load_all()
+    own = ("rules", rule_groups(analyses, options), unit_tests.unit_tests(analyses, options, "rules.yml"))
     with TemporaryDirectory() as scratch:
         folder = output or Path(scratch)
-        tests = folder / "rules_test.yml"
-        _write(folder / "rules.yml", to_yaml(rule_groups(analyses, options)))
-        _write(tests, to_yaml(unit_tests.unit_tests(analyses, options, "rules.yml"), unit_tests.HEADER))
-        click.echo(promtool.test_rules(tests))
+        for name, rules, tests in (own, *pack_tests(options)):
+            _write(folder / f"{name}.yml", to_yaml(rules))
+            _write(folder / f"{name}_test.yml", to_yaml(tests, unit_tests.HEADER))
+            click.echo(promtool.test_rules(folder / f"{name}_test.yml"))
 
 
 @command.command()

@@ -93,6 +93,9 @@ def test_check_reads_a_page_from_an_address() -> None:
         run("check", "--metrics", f"http://{address}/metrics")
 
 
+PARTS = ("rules", "pack-gpus", "pack-links", "pack-engines")
+
+
 @needs_promtool
 def test_check_hands_the_file_to_promtool(shared: Path) -> None:
     bad = shared / "data" / "prom_rule_files" / "rulefmt_bad_field.bad.yaml"
@@ -110,7 +113,9 @@ def test_check_says_when_promtool_is_not_there(monkeypatch: pytest.MonkeyPatch) 
 @needs_promtool
 def test_test_runs_the_unit_tests_and_keeps_them_where_asked(tmp_path: Path) -> None:
     assert "SUCCESS" in run("test", "--output", "kept").stdout
-    assert {p.name for p in (tmp_path / "kept").iterdir()} == {"rules.yml", "rules_test.yml"}
+    assert {p.name for p in (tmp_path / "kept").iterdir()} == {
+        f"{part}{end}.yml" for part in PARTS for end in ("", "_test")
+    }
 
 
 class FakeAccess:

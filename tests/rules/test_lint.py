@@ -8,7 +8,7 @@ import yaml
 
 from analytics.analysis import Analysis, Params
 from rules.build import read_rules, rule_groups
-from rules.lint import known_metrics, lint, page_metrics
+from rules.lint import Page, known_metrics, lint, read_page, silent
 from rules.own import DEAD_MANS_SWITCH
 from store.errors import UsageError
 
@@ -20,13 +20,13 @@ def file_of(expr: str, summary: str = "s") -> dict[str, object]:
 
 def test_generated_rules_have_no_problem(analysis: Analysis[Params]) -> None:
     known = known_metrics([analysis])
-    assert lint(rule_groups([analysis]), known, exposed=frozenset(known)) == []
+    assert lint(rule_groups([analysis]), known, exposed=Page(frozenset(known))) == []
 
 
 def test_a_rule_on_a_renamed_metric_can_never_fire_and_the_new_name_is_named(shared: Path) -> None:
     case = shared / "cases" / "69-rules-on-absent-metrics"
     rule_file = read_rules((case / "rules.yml").read_text(), "rules.yml")
-    problems = lint(rule_file, {}, exposed=page_metrics((case / "metrics.prom").read_text()))
+    problems = lint(rule_file, {}, exposed=read_page((case / "metrics.prom").read_text()))
     expected = json.loads((case / "expected.json").read_text())
     assert {p.rule for p in problems} == set(expected["can_never_fire"])
     assert all("can never fire" in p.text for p in problems)
@@ -84,16 +84,64 @@ def test_a_page_promises_the_series_of_its_families() -> None:
         '# TYPE idle histogram\n# TYPE jobs counter\n# TYPE t gauge\nx {a="{ }"} 1\ny{} NaN 1\n'
         '{"dotted.name",k="v"} -1.5e+3\n.5 x\nz 2 # {t="1"} 3\n'
     )
-    names = page_metrics(page)
+    names = read_page(page).names
     assert names == {"idle_bucket", "idle_sum", "idle_count", "jobs", "jobs_total", "t", "x", "y", "dotted.name", "z"}
 
 
 @pytest.mark.parametrize("page", ["", "<html>\n<p>Please log in at 10 Main St</p>\n</html>", "# HELP a b\n"])
 def test_a_login_page_is_no_metrics_page(page: str) -> None:
     with pytest.raises(UsageError, match="no metric"):
-        page_metrics(page)
+        read_page(page)
 
 
 def test_recorded_names_count_as_exposed() -> None:
     text = "groups: [{name: g, rules: [{record: 'a:b', expr: c}, {alert: A, expr: 'a:b > 1'}]}]"
-    assert lint(yaml.safe_load(text), {}, exposed=frozenset(("c",))) == []
+    assert lint(yaml.safe_load(text), {}, exposed=Page(frozenset(("c",)))) == []
+
+
+def test_what_a_recorded_series_lacks_is_named_by_the_alerts_that_read_it() -> None:
+    text = "groups: [{name: g, rules: [{record: 'a:b', expr: c or d}, {alert: A, expr: 'a:b > 1'}]}]"
+    (problem,) = lint(yaml.safe_load(text), {}, exposed=Page(frozenset(("e",))))
+    assert "no metric c" in problem.text
+    assert lint(yaml.safe_load(text), {}, exposed=Page(frozenset(("d",)))) == []
+
+
+def test_one_of_several_alternatives_is_enough() -> None:
+    assert lint(file_of("(a or b) > 1 and on () c"), {}, exposed=Page(frozenset("bc"))) == []
+    assert {p.text for p in lint(file_of("(a or b) > 1 and on () c"), {}, exposed=Page(frozenset("b")))} == {
+        "can never fire: no metric c"
+    }
+    pattern = '{__name__=~"(ray_)?vllm[:_]x"} > 1'
+    assert lint(file_of(pattern), {}, exposed=Page(frozenset(("ray_vllm_x",)))) == []
+
+
+def test_alerts_of_the_pack_need_not_be_able_to_fire_but_are_named() -> None:
+    text = "groups: [{name: pack-g, rules: [{alert: A, expr: a > 1}, {alert: B, expr: b > 1}]}]"
+    page = Page(frozenset("b"))
+    assert lint(yaml.safe_load(text), {}, exposed=page) == []
+    assert silent(yaml.safe_load(text), page) == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("expr", "found"),
+    [
+        ("a / b > 1", True),
+        ("a / (b > 0) > 1", False),
+        ("a / 5 > 1", False),
+        ("a / on (x) group_left () (sum by (x) (b) > 0)", False),
+        ("sum(a) / sum(b) > 0.1", True),
+        ("5 / a < 1", True),
+    ],
+)
+def test_a_division_by_what_may_be_zero_is_found(expr: str, found: bool) -> None:
+    assert any("divides by" in p.text for p in lint(file_of(expr), {})) is found
+
+
+def test_a_bound_that_the_buckets_cannot_tell_is_found() -> None:
+    page = read_page("".join(f'h_bucket{{le="{le}"}} 1\n' for le in (0.5, 1, 2.5, "+Inf")))
+    (problem,) = lint(file_of('rate(h_bucket{le="2.0"}[5m]) > 1'), {}, exposed=page)
+    assert "no bucket le=2.0" in problem.text
+    assert problem.hint == "nearest: 2.5"
+    assert lint(file_of('rate(h_bucket{le="1.0"}[5m]) > 1'), {}, exposed=page) == []
+    (problem,) = lint(file_of("histogram_quantile(0.99, sum by (le) (rate(h_bucket[5m]))) > 4"), {}, exposed=page)
+    assert "last finite bucket of h_bucket ends at 2.5" in problem.text

@@ -7,13 +7,15 @@ import pytest
 from analytics.catalog import load_all
 from rules.alert import Alert, RuleOptions
 from rules.build import alert_groups
+from rules.pack import pack
 
 RUNBOOKS = Path(__file__).parents[2] / "rules" / "runbooks"
 SECTIONS = ("## What it means", "## How to see it", "## Likely causes", "## What to do")
 
 
 def alerts() -> dict[str, Alert]:
-    return {alert.name: alert for _, group in alert_groups(load_all(), RuleOptions()) for alert in group}
+    own = [alert for _, group in alert_groups(load_all(), RuleOptions()) for alert in group]
+    return {alert.name: alert for alert in (*own, *(packed.alert() for _, group in pack() for packed in group))}
 
 
 def test_every_alert_has_a_page_that_names_it_and_says_what_to_do() -> None:
