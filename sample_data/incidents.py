@@ -29,8 +29,10 @@ class Incident:
 
     @property
     def nature(self) -> str:
-        """Where it shows: in "errors", "cost" or "latency"."""
-        return {"error": "errors", "cost": "cost"}.get(self.kind.partition("_")[0], "latency")
+        """Where it shows: in "errors", "cost", "connections" or "latency"."""
+        return {"error": "errors", "cost": "cost", "connection": "connections"}.get(
+            self.kind.partition("_")[0], "latency"
+        )
 
 
 def to_json(incidents: Iterable[Incident]) -> bytes:

@@ -37,14 +37,15 @@ def batches() -> Iterator[Batch]:
 
 
 def simulated() -> Iterator[Batch]:
-    """Yield the simulated requests, their blocks, the metrics of each exporter, bill and prices."""
-    from sample_data import blocks, scraped
+    """Yield the simulated requests, their blocks, the gateway's log, metrics of each exporter, bill, prices."""
+    from sample_data import blocks, gateway, scraped
     from sample_data import simulated as requests
     from sample_data.pages import pages
 
     spans = requests.spans(files.parquet("simulated", "requests.parquet"))
     yield spans
     yield blocks.batch(spans.frames[SPANS.name])
+    yield gateway.batch(spans.frames[SPANS.name])
     samples = files.parquet("simulated", "samples.parquet")
     for target, shown in pages(files.parquet("simulated", "series.parquet"), samples):
         labels = {"job": target.job, "instance": target.instance}

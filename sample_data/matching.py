@@ -46,13 +46,17 @@ def overlaps(finding: "Finding", incident: Incident) -> bool:
     """
     service = finding.labels.get("service")
     same = service is None or service in (incident.service, *incident.seen_by)
-    alike = _nature(finding) == incident.nature or (finding.trigger in EITHER and incident.nature != "cost")
+    alike = _nature(finding) == incident.nature or (
+        finding.trigger in EITHER and incident.nature in ("errors", "latency")
+    )
     timely = finding.since < incident.settled and (finding.until is None or finding.until > incident.start)
     return same and alike and timely
 
 
 def _nature(finding: "Finding") -> str:
-    words = {"error": "errors", "outage": "errors", "cost": "cost", "spend": "cost", "budget": "cost"}
+    words = {"error": "errors", "outage": "errors", "cost": "cost", "spend": "cost", "budget": "cost"} | {
+        "connection": "connections"
+    }
     return next((nature for word, nature in words.items() if word in finding.trigger.lower()), "latency")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from sample_data import bill, fleet, incidents, metrics, pcie, scenario, workload
+from sample_data import bill, fleet, gateway, incidents, metrics, pcie, scenario, workload
 from sample_data.engine import Engine
 from sample_data.incidents import Incident
 from sample_data.scenario import Disturbance
@@ -81,7 +81,7 @@ def simulate(seed: int = SEED) -> Simulation:
         series=_series_frame(series),
         samples=_samples_frame(series),
         bill=bill.write(seed),
-        incidents=tuple(sorted((*truth, *bill.incidents()), key=lambda incident: incident.start)),
+        incidents=tuple(sorted((*truth, *bill.incidents(), *gateway.incidents()), key=lambda incident: incident.start)),
     )
 
 

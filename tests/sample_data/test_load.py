@@ -8,6 +8,7 @@ import pytest
 
 from sample_data import fleet
 from sample_data.blocks import BLOCK_TOKENS
+from sample_data.gateway import CHURN
 from sample_data.load import batches, incidents
 from store.batch import Batch
 from store.database import Database
@@ -67,6 +68,22 @@ def test_a_cache_that_never_evicts_finds_in_the_blocks_what_the_simulated_engine
     assert found == pytest.approx(cached, rel=0.01)  # the first prompts have no earlier one that is long enough
 
 
+def test_connections_of_the_gateway_serve_fourteen_requests_and_two_while_clients_close_them(
+    loaded: dict[str, Batch],
+) -> None:
+    spans = (
+        loaded["sample_data/simulated/gateway"]
+        .frames["spans"]
+        .with_columns(
+            pl.col("attributes").str.json_path_match("$['connection.id']").alias("connection"),
+            pl.col("ts").is_between(*(at.replace(tzinfo=None) for at in CHURN)).alias("churn"),
+        )
+    )
+    reuse = dict(spans.group_by("churn").agg(pl.len() / pl.col("connection").n_unique()).iter_rows())
+    assert reuse[False] == pytest.approx(14, rel=0.15)
+    assert reuse[True] == pytest.approx(2, rel=0.1)
+
+
 def test_the_bill_has_every_hour_its_credit_and_its_tax(loaded: dict[str, Batch]) -> None:
     costs = loaded["sample_data/simulated/bill"].frames["costs"]
     assert costs.filter(pl.col("sku") == "gpu-instance", pl.col("service") == "chat-api").height == 1000
@@ -101,7 +118,8 @@ def test_appending_twice_stores_once_and_metrics_meet_the_requests_by_service(
 
 def test_incidents_of_both_parts_come_in_order_of_time_and_name_services_that_exist(loaded: dict[str, Batch]) -> None:
     known = incidents()
-    assert sorted(i.id for i in known) == [f"{part}-{n}" for part in ("bill", "real", "sim") for n in range(1, 5)]
+    fours = [f"{part}-{n}" for part in ("bill", "real", "sim") for n in range(1, 5)]
+    assert sorted(i.id for i in known) == sorted([*fours, "edge-1"])
     assert known == sorted(known, key=lambda incident: incident.start)
     tables = ("spans", "costs")
     frames = [batch.frames[name] for batch in loaded.values() for name in tables if name in batch.frames]

@@ -76,8 +76,8 @@ def test_the_labelled_incidents_are_four_and_settle_after_they_end() -> None:
 def test_compacting_the_recording_again_gives_the_shipped_files(shared: Path, tmp_path: Path) -> None:
     compact(shared / "data" / "vllm_real", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "client.jsonl.gz", "host.jsonl.gz", "kv.jsonl.gz", "labels.jsonl", "node_metrics.jsonl.gz", "otlp_traces.jsonl.gz",
-        "truth.json", "vllm_metrics.jsonl.gz",
+        "client.jsonl.gz", "host.jsonl.gz", "kv.jsonl.gz", "labels.jsonl", "node_metrics.jsonl.gz",
+        "otlp_traces.jsonl.gz", "truth.json", "vllm_metrics.jsonl.gz",
     }  # fmt: skip
     for path in tmp_path.iterdir():
         made, shipped = path.read_bytes(), files.read("real", path.name)
