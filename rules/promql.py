@@ -94,6 +94,29 @@ def read(text: str, known: Known | None = None) -> Expression:
     return Expression(frozenset(reader.metrics), labels, needs, tuple(reader.buckets), measured, reader.unguarded)
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Return an expression word by word, numbers as values, matchers in order: equal for what Prometheus prints alike.
+
+    Raises UsageError where it cannot be read.
+    """
+    found: list[str] = []
+    start = 0
+    for word in map(_plain, _Reader(text, {}).tokens):
+        if word == "{":
+            start = len(found) + 1
+        if word == "}":
+            found[start:] = sorted(" ".join(found[start:]).split(" , "))
+        found.append(word)
+    return tuple(found)
+
+
+def _plain(word: str) -> str:
+    try:
+        return repr(float(word))
+    except ValueError:
+        return word
+
+
 class _Reader:
     """Recursive descent over the tokens; a method returns a Vector, or None for a scalar or text."""
 

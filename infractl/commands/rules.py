@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infractl.settings import config_option, store_options, zone_option
-from store.errors import ConfigError, SourceError, UsageError
+from store.errors import ConfigError, ExitCode, SourceError, UsageError
 from store.window import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import httpx
 
     from rules.alert import RuleOptions
     from rules.push import AlertPost
@@ -130,16 +132,76 @@ def test(site: dict[str, Any], output: Path | None) -> None:
 
 
 @command.command()
-@click.option("--alertmanager-url", metavar="URL", required=True, help="Alertmanager, like http://127.0.0.1:9093.")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--prometheus-url", metavar="URL", required=True, help="Prometheus, like http://127.0.0.1:9090.")
+@click.pass_obj
+def diff(site: dict[str, Any], file: Path | None, prometheus_url: str) -> int:
+    """Hold a rule file (without FILE, the one that `build` would write) against what Prometheus has loaded.
+
+    Exits with 1 where they differ. Groups of others are left alone.
+    """
+    from analytics.catalog import load_all
+    from rules.build import read_rules, rule_file
+    from rules.loaded import PATH, differences
+
+    rules = rule_file(load_all(), _read_options(**site)) if file is None else read_rules(_read_file(file), str(file))
+    found = differences(rules, _loaded(prometheus_url.rstrip("/") + PATH))
+    for difference in found:
+        click.echo(str(difference))
+    if found:
+        return ExitCode.FINDINGS
+    click.echo("Prometheus has loaded these rules", err=True)
+    return ExitCode.OK
+
+
+@command.command()
+@click.option("--alertmanager-url", metavar="URL", help="Send findings to this Alertmanager, http://127.0.0.1:9093.")
+@click.option("--rules-dir", type=click.Path(path_type=Path), metavar="DIR", help="Write the rule file there.")
+@click.option("--prometheus-url", metavar="URL", help="Have this Prometheus load it, http://127.0.0.1:9090.")
 @zone_option
 @store_options
 @click.pass_obj
-def push(site: dict[str, Any], /, alertmanager_url: str, data: Path, server: str | None, **given: Any) -> None:
-    """Send the findings of every analysis to Alertmanager, where there is no Prometheus to do it.
+def push(site: dict[str, Any], /, alertmanager_url: str | None, rules_dir: Path | None, **given: Any) -> None:
+    """Bring rules to Prometheus, or findings to Alertmanager where there is no Prometheus.
 
-    Run it every few minutes: a finding that lasts is sent again, one that is not resolves after 15 minutes. Each
-    analysis looks back from now. An alert that Alertmanager refuses is named; the others are delivered.
+    With --rules-dir the rule file is checked, written as infractl.rules.yml, and --prometheus-url loads it. With
+    --alertmanager-url (peers of a cluster separated by commas) the findings of every analysis are sent: run it every
+    few minutes; a finding that lasts is sent again, one that is not resolves after 15 minutes. Each analysis looks back
+    from now. An alert that Alertmanager refuses is named; the others are delivered.
     """
+    if rules_dir is None and alertmanager_url is None:
+        raise UsageError("there is nowhere to push to", "name --rules-dir DIR or --alertmanager-url URL")
+    if rules_dir is not None:
+        _install(rules_dir, given["prometheus_url"], _read_options(**site))
+    if alertmanager_url is not None:
+        _send_findings(alertmanager_url.split(","), _read_options(**site), given)
+
+
+def _install(folder: Path, prometheus_url: str | None, options: "RuleOptions") -> None:
+    """Write the rule file in one step, once promtool has nothing against it, and have Prometheus load it."""
+    from analytics.catalog import load_all
+    from rules.build import rule_file, to_yaml
+
+    text = to_yaml(rule_file(load_all(), options))
+    _ask_promtool(None, text)
+    path = folder / "infractl.rules.yml"
+    _write(path.with_suffix(".new"), text)
+    path.with_suffix(".new").replace(path)
+    click.echo(f"rules in {path}", err=True)
+    if prometheus_url is None:
+        click.echo("Prometheus loads them when it is told to: name --prometheus-url, or send it SIGHUP", err=True)
+        return
+    answer = _post(prometheus_url.rstrip("/") + "/-/reload")
+    if not answer.is_success:
+        raise SourceError(
+            f"Prometheus at {prometheus_url} does not reload: {answer.status_code} {answer.text.strip()[:200]}",
+            "start it with --web.enable-lifecycle, or send it SIGHUP; the file is written",
+        )
+    click.echo("Prometheus has loaded them", err=True)
+
+
+def _send_findings(urls: list[str], options: "RuleOptions", given: dict[str, Any]) -> None:
+    """Send to every peer, as Alertmanager asks its clients to; one that takes them is enough."""
     from datetime import UTC, datetime
 
     from analytics.catalog import load_all
@@ -147,18 +209,45 @@ def push(site: dict[str, Any], /, alertmanager_url: str, data: Path, server: str
     from rules.push import alerts, deliver
 
     analyses = load_all()
-    access = open_access(data, server)
+    access = open_access(given["data"], given["server"])
     try:
         results = [(a, access.analyze(a.name, {}, format_duration(a.lookback))) for a in analyses]
     finally:
         access.close()
-    posts = alerts(results, _read_options(**site), datetime.now(UTC), zone=given["time_zone"])
-    refused = deliver(posts, _sender(alertmanager_url))
+    posts = alerts(results, options, datetime.now(UTC), zone=given["time_zone"])
+    refused, silent = [], []
+    for url in urls:
+        try:
+            refused = deliver(posts, _sender(url))
+        except SourceError as error:
+            silent.append(error)
+    if len(silent) == len(urls):
+        raise silent[0]
+    for one in silent:
+        click.echo(f"{one}; another peer took them", err=True)
     for alert, reason in refused:
         click.echo(f"refused: {alert['labels']}: {reason}")
     if refused:
         raise SourceError(f"Alertmanager refused {len(refused)} of {len(posts)} alerts", "each is a line above")
     click.echo(f"{len(posts)} alerts delivered", err=True)
+
+
+def _post(url: str) -> "httpx.Response":
+    import httpx
+
+    from collector.prometheus.masking import shown
+
+    try:
+        return httpx.post(url, timeout=TIMEOUT_S, trust_env=False)
+    except httpx.HTTPError as error:
+        raise SourceError(shown(f"{url} does not answer: {error}"), "is Prometheus running there?") from error
+
+
+def _loaded(url: str) -> dict[str, Any]:
+    import json
+
+    found: dict[str, Any] = json.loads(_fetch(url))
+    return found
 
 
 def _sender(url: str) -> "Callable[[Sequence[AlertPost]], str | None]":

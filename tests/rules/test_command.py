@@ -35,7 +35,11 @@ def run(*words: str) -> Result:
 
 def test_build_writes_the_rules_to_stdout_and_nothing_else() -> None:
     groups = yaml.safe_load(run("build").stdout)["groups"]
-    assert [g["name"] for g in groups] == ["infractl-p99", "infractl-self"]
+    assert [g["name"] for g in groups] == [
+        "infractl-p99",
+        "infractl-self",
+        *(f"pack-{name}" for name in ("series", "gpus", "links", "engines")),
+    ]
 
 
 def test_build_writes_both_files_and_says_that_the_webhook_is_not_set(tmp_path: Path) -> None:
