@@ -19,7 +19,13 @@ ANALYSES = {
     "ab": "Whether a variant is slower, in its body or its tail, keeps its SLA, and how sure that is.",
     "slo": "How much of each error budget is left and how fast it burns.",
     "factorial": "What two factors and their interaction do to the mean and the spread of a latency.",
+    "connections": "How often connections are reused, what handshakes cost, which concurrency is cheapest.",
+    "whatif": "What a year costs, and would with another hit ratio, price, model, cold start or machine.",
     "cache": "How polluted prefix caches are, what each size would hit, how evenly their engines are used.",
+    "cost": "What things cost by hour and day, where that drifts and why, the month's forecast, budgets.",
+    "tokens": "What tokens cost by model, request and tenant, against the bill; what has no price; models swapped.",
+    "tiers": "Which prices by quantity a bill follows, how sure that is, and whether a price changed.",
+    "pareto": "Which configurations no other one beats on two or three objectives, and how sure that is.",
 }
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from analytics.catalog import ANALYSES, load
+from infractl.priced import PricedReader
 from infractl.runner import run
 from store.database import Database
 from store.settings import StoreSettings
@@ -76,7 +77,7 @@ def main() -> None:
         with Database(folder) as database:
             for analysis in map(load, ANALYSES):
                 started = time.perf_counter()
-                result, rows = run(database, analysis, analysis.make_params({}), WEEK)
+                result, rows = run(PricedReader(database), analysis, analysis.make_params({}), WEEK)
                 took = time.perf_counter() - started
                 print(f"| {analysis.name} ({result.status}) | {rows:,} | {took:.1f} |", flush=True)
         words = ["analyze", "--all", "--window", str(WEEK), "--data", name, "--format", "json", "--output"]

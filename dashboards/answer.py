@@ -1,6 +1,7 @@
 """The page of any analysis: the sentence, findings, figures, every frame as a table, and what all that rests on."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from dashboards import words
 from dashboards.cells import frame_table, pairs
 from dashboards.charts.catalog import CHARTS
 from dashboards.charts.plate import Chart, Plate
-from dashboards.panels import empty, failed, figure, finding_row, link, notes, panel
+from dashboards.panels import empty, failed, figure, finding_row, link, notes, panel, sentence
 from dashboards.source import Answers, Failure, attempt
 from dashboards.state import State
 from dashboards.theme import Colours, named
@@ -43,12 +44,20 @@ def answer(result: Result, state: State, colours: Colours, frames: "Frames") -> 
     """Return everything an analysis says; `frames` declares its columns."""
     end = result.window.end
     findings = ranked(distinct(result.findings))
-    lead = verdict(findings, {result.analysis: result}, end, (), state.zone)
+    lead = _lead(findings, result, end, state)
     if result.status is Status.EMPTY:
         why = "; ".join(result.notes) or FILLS
         return [lead, empty("Nothing to show", why, FILL), rests_on(result)]
     shown = [lead, *_findings(findings, result, state), *_tabs(result, state, colours), *charts(result, state)]
     return [*shown, *tables(result, state, frames), rests_on(result)]
+
+
+def _lead(findings: Sequence[Finding], result: Result, end: datetime, state: State) -> html.Div:
+    """Return the verdict; an analysis without triggers answers a question and finds nothing wrong or right."""
+    analysis = load(result.analysis)
+    if analysis.triggers or result.status is not Status.OK:
+        return verdict(findings, {result.analysis: result}, end, (), state.zone)
+    return sentence(None, analysis.title, analysis.doc)
 
 
 def charts(result: Result, state: State, specs: Sequence[Chart] | None = None) -> list[Any]:

@@ -46,11 +46,14 @@ class Page:
         return path == self.path
 
 
-WRONG, WHY, BETTER, MORE = "What is wrong", "Why", "What is better", "More"
+WRONG, WHY, COSTS, BETTER, MORE = "What is wrong", "Why", "What it costs", "What is better", "More"
 """Groups of the rail: the questions people come with, in the order they come."""
 
 
-JUDGED = ("overview", "p99", "errors", "anomalies", "slo", "latency", "retries", "stream", "cache")
+JUDGED = (
+    "overview", "p99", "errors", "anomalies", "slo", "latency", "retries", "stream", "cache", "cost", "tokens",
+    "tiers", "connections",
+)  # fmt: skip
 """Analyses whose findings the overview lists: those that say that something is wrong."""
 
 
@@ -80,7 +83,13 @@ _PAGES = (
     analysis_page("stream", "Streams", "stream", WHY),
     analysis_page("engines", "Engines", "engines", WHY),
     analysis_page("cache", "Prefix cache", "cache", WHY),
+    analysis_page("cost", "Cost", "cost", COSTS),
+    analysis_page("tokens", "Tokens", "tokens", COSTS),
+    analysis_page("tiers", "Price tiers", "tiers", COSTS),
+    analysis_page("connections", "Connections", "link", COSTS),
+    analysis_page("whatif", "What if", "whatif", COSTS),
     analysis_page("ab", "A or B", "ab", BETTER),
+    analysis_page("pareto", "Best of many", "pareto", BETTER),
     analysis_page("factorial", "Experiments", "factorial", BETTER),
     Page("/trace/", "Trace", None, "trace", (Panel("trace", (TRACE,), trace.body),), listed=False),
 )

@@ -23,6 +23,7 @@ def number(value: float | None, digits: int = 3) -> str:
     """Write a plain number with `digits` significant digits and an SI prefix from 10,000 on."""
     if value is None or value != value:
         return MISSING
+    value = float(value)  # money is decimal
     for size, prefix in _SI:
         if abs(value) >= max(size, 10_000):
             return f"{_significant(value / size, digits)} {prefix}"

@@ -74,9 +74,10 @@ class LocalAccess:
 
     def analyze(self, name: str, params: Mapping[str, Any], window: str | None) -> "Result":
         """Run one analysis here."""
+        from infractl.priced import PricedReader
         from infractl.runner import run_named
 
-        return run_named(self.database, name, params, window)
+        return run_named(PricedReader(self.database, self.prices), name, params, window)
 
     def sql(self, text: str, limit: int | None, all_rows: bool = False) -> "pa.Table":
         """Run one SELECT here."""

@@ -11,6 +11,7 @@ from store.window import Window, format_time
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from collector.prices import Pricing
     from collector.prices.override import Entry
     from store.database import Database
 
@@ -43,6 +44,21 @@ def own_prices(config: ConfigFile) -> "tuple[Entry, ...]":
     return entries + read_prices(folder / given.file)
 
 
+def priced_from(database: "Database", own: "Sequence[Entry]") -> "Pricing":
+    """Return prices as every reader looks them up: a person's own, then imported lists, then the library's."""
+    from collector.prices import ImportedPrices, Pricing
+
+    return Pricing(own, ImportedPrices(database.table("prices").iter_rows(named=True)))
+
+
+def bounds(window: Window) -> dict[str, str]:
+    """Fill-ins of a query over the model requests of a window."""
+    from store.tables import INFERENCE_OPERATIONS
+
+    start, end = (format_time(at).removesuffix("Z").replace("T", " ") for at in (window.start, window.end))
+    return {"operations": ", ".join(map(repr, INFERENCE_OPERATIONS)), "start": start, "end": end}
+
+
 def priced_models(database: "Database", window: Window, own: "Sequence[Entry]") -> list[dict[str, Any]]:
     """Models of the requests in a window with their tokens, most first, and the source of their price or 'unpriced'.
 
@@ -50,15 +66,10 @@ def priced_models(database: "Database", window: Window, own: "Sequence[Entry]") 
     """
     import polars as pl
 
-    from collector.prices import ImportedPrices, Pricing
-    from store.tables import INFERENCE_OPERATIONS
-
-    times = [format_time(at).removesuffix("Z").replace("T", " ") for at in (window.start, window.end)]
-    names = ", ".join(map(repr, INFERENCE_OPERATIONS))
-    found = pl.DataFrame(database.sql(_MODELS.format(operations=names, start=times[0], end=times[1])))
+    found = pl.DataFrame(database.sql(_MODELS.format(**bounds(window))))
     if not found.height:
         return []
-    pricing = Pricing(own, ImportedPrices(database.table("prices").iter_rows(named=True)))
+    pricing = priced_from(database, own)
     return [_told(row, pricing.found(row["provider"], row["model"], row["last_ts"])) for row in found.to_dicts()]
 
 

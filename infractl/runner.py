@@ -49,9 +49,13 @@ def _chosen(reader: Reader, name: str, query: Query | Choice, window: Window) ->
     """Return what to read of an input: of a choice the raw rows, unless the window is long or holds very many."""
     if not isinstance(query, Choice):
         return {name: query}
-    long = window.span > RAW_SPAN
-    many = window.span >= ROLLED_SPAN and reader.rows_estimate("spans", window) > RAW_ROWS
-    return query.rolled(window) if long or many else {name: query.raw}
+    if query.shorter_than is not None:
+        return {name: query.raw} if window.span < query.shorter_than else query.rolled(window)
+    if window.span < ROLLED_SPAN:
+        return {name: query.raw}
+    most = max(query.raw_up_to, RAW_ROWS if window.span <= RAW_SPAN else 0)
+    raw = most > 0 and reader.rows_estimate("spans", window) <= most
+    return {name: query.raw} if raw else query.rolled(window)
 
 
 def run_named(reader: Reader, name: str, params: Mapping[str, Any], window: str | None) -> Result:

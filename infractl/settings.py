@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 GLOBAL_KEYS = ("data", "server")
 SECTIONS = (
     "global", "scrape_configs", "collectors", "kv_events", "probes", "prices", "content", "telemetry", "analyses",
-    "slos", "openslo", "store",
+    "slos", "openslo", "budgets", "planned_changes", "store",
 )  # fmt: skip
 ELSEWHERE = {
     "rule_files": "infractl rules build writes rules for your Prometheus, which is where they are named",
@@ -101,7 +101,12 @@ def zone_option(command: F) -> F:
 
 def report_zone() -> "ZoneInfo":
     """Return the report zone of a command that has no --time-zone of that meaning."""
-    given = current_config().values.get("global") or {}
+    return report_zone_of(current_config())
+
+
+def report_zone_of(config: ConfigFile) -> "ZoneInfo":
+    """Return the report zone by environment and file."""
+    given = config.values.get("global") or {}
     return zone(os.environ.get(ZONE_VARIABLE) or given.get("time_zone") or DEFAULT.key)
 
 
@@ -132,8 +137,11 @@ def telemetry(config: ConfigFile) -> Telemetry:
     return found or Telemetry()
 
 
-def schedules(config: ConfigFile) -> dict[str, AnalysisSchedule]:
-    """Section analyses: schedule by analysis name; an unknown name is refused."""
+def schedules(config: ConfigFile, reported: "ZoneInfo | None" = None) -> dict[str, AnalysisSchedule]:
+    """Section analyses: schedule by analysis name; an unknown name is refused.
+
+    Parameters that other sections give are filled in, and the report zone (of the file unless another is given).
+    """
     from analytics.catalog import ANALYSES
 
     found: dict[str, AnalysisSchedule] = config.section("analyses", dict[str, AnalysisSchedule]) or {}
@@ -142,12 +150,35 @@ def schedules(config: ConfigFile) -> dict[str, AnalysisSchedule]:
             where = config.where("analyses", name)
             raise ConfigError(f"{where}: there is no analysis {name!r}", nearest_key(name, ANALYSES))
     made = {name: found.get(name, AnalysisSchedule()) for name in ANALYSES}
-    if "slo" in made and "slos" not in made["slo"].params:
+    within = reported or report_zone_of(config)
+    for name, one in made.items():
+        params = {**configured(config, name, within), **one.params}
+        made[name] = AnalysisSchedule(one.every, one.since, params)
+    return made
+
+
+def configured(config: ConfigFile, name: str, within: "ZoneInfo") -> dict[str, Any]:
+    """Parameters that an analysis has from sections of the file of their own, and the report zone if it takes one."""
+    from dataclasses import fields
+
+    from analytics.catalog import load as load_analysis
+
+    found: dict[str, Any] = {}
+    known = {field.name for field in fields(load_analysis(name).params)}
+    if "zone" in known:
+        found["zone"] = within.key
+    if "slos" in known:
         from infractl.slos import slo_texts
 
-        params = {**made["slo"].params, "slos": slo_texts(config)}
-        made["slo"] = AnalysisSchedule(made["slo"].every, made["slo"].since, params)
-    return made
+        found["slos"] = slo_texts(config)
+    if known & {"budgets", "changes"}:
+        from infractl.budgets import budget_texts, change_texts
+
+        found |= {"budgets": budget_texts(config), "changes": change_texts(config, within)}
+    if "exclude" in known:  # what a person has said is no anomaly holds wherever the question is asked
+        given: dict[str, AnalysisSchedule] = config.section("analyses", dict[str, AnalysisSchedule]) or {}
+        found["exclude"] = given[name].params.get("exclude", ()) if name in given else ()
+    return {key: value for key, value in found.items() if key in known}
 
 
 def check_top_level(config: ConfigFile) -> None:

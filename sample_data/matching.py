@@ -53,11 +53,15 @@ def overlaps(finding: "Finding", incident: Incident) -> bool:
     return same and alike and timely
 
 
+_NATURES = {
+    "error": "errors", "outage": "errors", "cost": "cost", "spend": "cost", "budget": "cost", "price": "cost",
+    "connection": "connections",
+}  # fmt: skip
+"""Words of triggers, and the nature of what they find."""
+
+
 def _nature(finding: "Finding") -> str:
-    words = {"error": "errors", "outage": "errors", "cost": "cost", "spend": "cost", "budget": "cost"} | {
-        "connection": "connections"
-    }
-    return next((nature for word, nature in words.items() if word in finding.trigger.lower()), "latency")
+    return next((nature for word, nature in _NATURES.items() if word in finding.trigger.lower()), "latency")
 
 
 def unmatched(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list["Finding"]:
@@ -104,4 +108,4 @@ def report(findings: Iterable["Finding"], incidents: Iterable[Incident]) -> list
 
 
 def _clock(at: datetime) -> str:
-    return f"{at:%H:%M:%S}Z"
+    return f"{at:%d %b %H:%M:%S}Z"

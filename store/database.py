@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from store import recovery, sqltext
+from store import charges, recovery, sqltext
 from store.appending import JOURNAL_MARK, Prepared, append_all, conformed, mark, marked
 from store.batch import Batch, Receipt
 from store.columns import Table
@@ -22,7 +22,7 @@ from store.lost_files import set_aside
 from store.manifest import create_views, lister
 from store.migrate import SCHEMA_VERSION, migrate
 from store.notices import Notice, Notices
-from store.query import Query, RollupQuery, SpanQuery
+from store.query import CostQuery, RollupQuery, SpanQuery, StoredQuery
 from store.replay import Replayed, replay
 from store.resources import resources
 from store.retention import without_old
@@ -178,12 +178,14 @@ class Database:
         with self.transaction() as cursor:
             return append_all(cursor, prepared, sequence, self.lake)
 
-    def read(self, query: Query, window: Window) -> "pl.DataFrame":
+    def read(self, query: StoredQuery, window: Window) -> "pl.DataFrame":
         """Return the rows a query names within the window (UTC, half-open), ordered by time (of rollups: by bucket)."""
         with self.snapshot() as cursor:
             files = lister(cursor, self.lake)
             if isinstance(query, RollupQuery):
                 return _frame(cursor, *rollups.select(cursor, query, window, files))
+            if isinstance(query, CostQuery):
+                return _frame(cursor, *charges.select(query, window, files))
             share = 1.0
             if isinstance(query, SpanQuery) and query.at_most is not None:
                 share = min(1.0, query.at_most / max(rollups.rows_estimate(cursor, SPANS, window), 1))
@@ -211,11 +213,13 @@ class Database:
         return None if low is None else Window(low.replace(tzinfo=UTC), high.replace(tzinfo=UTC))
 
     def newest(self) -> datetime | None:
-        """Time of the newest request or sample (not of infractl's own spans), None when there is none."""
+        """Time of the newest request or sample (not of infractl's own spans), else of a bill; None without any."""
         with self.snapshot() as cursor:
             found: datetime | None = _frame(cursor, sqltext.newest("hot_"), []).item()
             if found is None:
                 found = _frame(cursor, sqltext.newest(""), []).item()
+            if found is None:
+                found = _frame(cursor, sqltext.NEWEST_CHARGE, []).item()
         return None if found is None else found.replace(tzinfo=UTC)
 
     def counts(self) -> dict[str, int]:

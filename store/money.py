@@ -49,6 +49,11 @@ def amount_text(amount: Decimal, currency: str | None) -> str:
     return f"{text} {currency or 'in no stated currency'}"
 
 
+def minor_places(currency: str | None) -> int:
+    """Return to how many places a bill in this currency is rounded at least: 2, or 0 without a minor unit."""
+    return 0 if currency in _WHOLE else 2
+
+
 def read_money(texts: "pl.Series") -> tuple["pl.Series", "pl.Series", "pl.Series"]:
     """Read a column of texts: the amounts, where a text is none, and where one lost digits.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from store.window import Window
@@ -54,6 +55,23 @@ class RowQuery:
     where: Where = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CostQuery:
+    """Charge lines (`costs`) added up in the database by time, labels, currency, category and grain, ordered by bucket.
+
+    `by` are columns of costs, else keys of its tags, as text; `where` compares as in a RowQuery. Gives bucket (start of
+    the charge period cut to a multiple of `step_s`; naive UTC), the columns of `by`, currency, category (FOCUS
+    ChargeCategory; null where a report has none), grain (length of the charge periods: hour, day or month, whose lines
+    are never added up here; null where not known), cost (Decimal: what was billed, of lines without it the effective
+    cost; null where no line has one), effective (Decimal), quantity, requests, lines (how many) and span_s (longest
+    charge period among them; null: not known). A line counts in full in the bucket in which its charge period starts.
+    """
+
+    by: tuple[str, ...] = ()
+    where: Where = ()
+    step_s: int = 3600
+
+
 Rollup = Literal["requests", "latency", "errors", "metrics"]
 ROLLUP_DIMENSIONS = ("service", "provider", "model", "cloud_provider", "cloud_region", "environment")
 """Columns of spans that the rollups of requests and latency keep; others are in the raw rows only."""
@@ -84,17 +102,36 @@ class RollupQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceQuery:
+    """Prices in force within the window of the models that requests in it name, each with the time in which it holds.
+
+    A price comes from a person's own list, an imported one or the library that infractl ships with, so it is answered
+    by a reader above the store. Gives provider, model (as in spans; also those asked for, unless spans are very many),
+    valid_from and valid_to (naive UTC; null: open), tokens_kind (input, cached_input, cache_write, output, reasoning),
+    batch (the price of batch requests, where one is stated), above_input_tokens (0: the base; else the price of
+    requests with a longer prompt), per_million (Decimal), currency, source (override, imported, genai-prices), origin
+    (the list), by_rule (the list knows the model by a pattern). A model without a price has no row.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """An input that can be read as raw rows or, where a window holds many of them, as rollups.
 
-    An analysis finds `raw` under the name of the input, or each that `rolled` gives for the window under its own.
+    An analysis finds `raw` under the name of the input, or each that `rolled` gives for the window under its own. A
+    window of no more than `raw_up_to` rows is read from raw rows however long it is. With `shorter_than` nothing but
+    the length decides: raw rows below it.
     """
 
-    raw: SpanQuery
+    raw: SpanQuery | MetricQuery
     rolled: Callable[[Window], Mapping[str, RollupQuery]]
+    raw_up_to: int = 0
+    shorter_than: timedelta | None = None
 
 
-Query = SpanQuery | MetricQuery | RollupQuery | RowQuery
+StoredQuery = SpanQuery | MetricQuery | RollupQuery | RowQuery | CostQuery
+"""What the store answers by itself."""
+Query = StoredQuery | PriceQuery
 
 
 def in_rollups(by: tuple[str, ...], where: Where) -> bool:

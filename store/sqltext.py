@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SEALED_BYTES = "SELECT coalesce(sum(bytes), 0)::BIGINT AS n FROM manifest WHERE dropped IS NULL"
+NEWEST_CHARGE = "SELECT max(coalesce(end_ts, ts)) AS ts FROM costs"
 Statement = tuple[str, list[Any]]
 _SERIES_FIELDS = ("service", "instance", "job", "name", "canonical")
 
@@ -33,7 +34,7 @@ def select_table(table: Table, window: Window | None, files: Files) -> Statement
     names = ", ".join(f'"{name}"' for name in table.names)
     if window is None or table.time is None:
         return f'SELECT {names} FROM "{table.name}"', []
-    bounds, values = _within(f'"{table.time}"', window)
+    bounds, values = within(f'"{table.time}"', window)
     rows = source(table, files(table, window))
     return f'SELECT {names} FROM {rows} WHERE {bounds} ORDER BY "{table.time}"', values
 
@@ -111,7 +112,8 @@ def refresh(table: Table) -> str:
     return f'UPDATE "{table.name}" AS old SET {sets} FROM incoming WHERE {same} AND ({changed})'
 
 
-def _within(column: str, window: Window) -> Statement:
+def within(column: str, window: Window) -> Statement:
+    """Write the condition that a time column lies within a window."""
     return f"{column} >= ? AND {column} < ?", [w.replace(tzinfo=None) for w in (window.start, window.end)]
 
 
@@ -126,18 +128,18 @@ def _attribute(key: str) -> Statement:
     return _json_text(("attributes", "resource"), key)
 
 
+def column_or_json(name: str, known: tuple[str, ...], json: tuple[str, ...], prefix: str = "") -> Statement:
+    """Write a column as text where it is one of `known`, else the value of that key in the JSON columns."""
+    return (f'CAST({prefix}"{name}" AS VARCHAR)', []) if name in known else _json_text(json, name)
+
+
 def matches(where: Where, known: tuple[str, ...], prefix: str, json: tuple[str, ...]) -> Statement:
     """Write conditions that follow others: AND over fields, OR over the values of one field."""
     clauses: list[str] = []
     values: list[Any] = []
     for name in dict.fromkeys(name for name, _ in where):
         wanted = [value for field, value in where if field == name]
-        text: str
-        args: list[Any]
-        if name in known:
-            text, args = f'CAST({prefix}"{name}" AS VARCHAR)', []
-        else:
-            text, args = _json_text(json, name)
+        text, args = column_or_json(name, known, json, prefix)
         clauses.append(f"{text} IN ({', '.join('?' * len(wanted))})")
         values += [*args, *wanted]
     return "".join(f" AND {clause}" for clause in clauses), values
@@ -151,7 +153,7 @@ def _select_spans(query: SpanQuery, window: Window, rows: str, share: float) -> 
         quoted = key.replace('"', '""')
         fields.append(f'{text} AS "{quoted}"')
         values += args
-    bounds, args = _within("ts", window)
+    bounds, args = within("ts", window)
     values += args
     kept = "".join(f' AND "{name}" IS NOT NULL' for name in query.not_null)
     if query.requests_only:
@@ -168,7 +170,7 @@ def _select_rows(query: RowQuery, window: Window, files: Files) -> Statement:
     if table.time is None:
         raise UsageError(f"rows of {table.name} have no time", "ask for the whole table")
     fields = ", ".join(f'"{name}"' for name in query.columns)
-    bounds, values = _within(f'"{table.time}"', window)
+    bounds, values = within(f'"{table.time}"', window)
     json = tuple(column.name for column in table.columns if column.kind is Kind.JSON)
     matched, args = matches(query.where, table.names, "", json)
     rows = source(table, files(table, window))
@@ -177,7 +179,7 @@ def _select_rows(query: RowQuery, window: Window, files: Files) -> Statement:
 
 def _select_metrics(query: MetricQuery, window: Window, rows: str) -> Statement:
     marks = ", ".join("?" * len(query.names))
-    bounds, times = _within("ts", window)
+    bounds, times = within("ts", window)
     matched, args = matches(query.where, _SERIES_FIELDS, "s.", ("s.labels",))
     text = (
         "SELECT p.ts, CASE WHEN s.canonical IN "

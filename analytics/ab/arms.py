@@ -1,7 +1,7 @@
 """The arms of an experiment: which request belongs to which variant, and how they cluster in time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analytics.ab import SUGGESTED, AbParams
+from analytics.stats.clusters import design_effect
 from analytics.stats.smoothed import Array
 from store.window import format_duration, parse_time
 
@@ -23,7 +24,7 @@ class Arm:
     """Requests of one variant, in order of time.
 
     `values` are the target in seconds of those that state it and did not fail, `at_us` their time and `cell` their
-    block; `total` counts all, `failed` those that failed.
+    block; `total` counts all, `failed` those that failed, and `failed_cell` is the block of each of those.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Arm:
     cell: NDArray[np.intp]
     total: int
     failed: int
+    failed_cell: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @cached_property
     def blocks(self) -> int:
@@ -39,16 +41,16 @@ class Arm:
         return int(np.unique(self.cell).size)
 
     def design_effect(self, hit: "NDArray[np.bool_]") -> float:
-        """Variance of a share when blocks are drawn, over that when requests are: at least 1.
+        """Design effect of a share of the requests that state the target."""
+        return design_effect(hit, self.cell)
 
-        Linearised variance of a ratio (Cochran 1977, 6.3 and 9A): squares of hits less those expected, per block.
+    def over_all(self, hit: "NDArray[np.bool_]", *, failed: bool) -> float:
+        """Design effect of a share of all requests: `hit` of those that state the target, and failed ones all or none.
+
+        Failures come in storms, so their share varies far more between blocks than latencies do.
         """
-        n, share = hit.size, float(hit.mean()) if hit.size else 0.0
-        if n < 2 or not 0 < share < 1 or self.blocks < 2:
-            return 1.0
-        over = np.bincount(self.cell, hit - share)
-        clustered = float(over @ over) * self.blocks / (self.blocks - 1)
-        return max(1.0, clustered / (n * share * (1 - share)))
+        lost = np.full(self.failed_cell.size, failed)
+        return design_effect(np.concatenate([hit, lost]), np.concatenate([self.cell, self.failed_cell]))
 
 
 def labelled(requests: pl.DataFrame, params: AbParams) -> pl.DataFrame:
@@ -103,6 +105,7 @@ def _arm(part: pl.DataFrame, name: str) -> Arm:
         stated["_cell"].to_numpy(),
         stated.height + int(part["_failed"].sum()),
         int(part["_failed"].sum()),
+        part.filter("_failed")["_cell"].to_numpy(),
     )
 
 

@@ -124,7 +124,7 @@ def variant_row(arm: Arm, of: Comparison) -> dict[str, Any]:
     """Row of frame `variants`."""
     baseline = arm is of.a
     hit = arm.values <= of.threshold
-    effect = arm.design_effect(hit)
+    effect = arm.over_all(hit, failed=False)
     low, high = wilson(hit.sum() / effect, arm.total / effect) if arm.total else (None, None)
     row: dict[str, Any] = {"variant": arm.name, "n": arm.values.size, "failed": arm.failed, "blocks": arm.blocks}
     row |= {"design_effect": effect, "sla": hit.sum() / arm.total if arm.total else None, "sla_low": low}
@@ -167,11 +167,13 @@ def difference_rows(of: Comparison) -> list[dict[str, Any]]:
         rows.append(row)
     if of.a.total and of.b.total:
         within = [arm.values <= of.threshold for arm in (of.a, of.b)]
-        effect = max(arm.design_effect(hit) for arm, hit in zip((of.a, of.b), within, strict=True))
+        none = [np.zeros(arm.values.size, dtype=bool) for arm in (of.a, of.b)]
+        effect = max(arm.over_all(hit, failed=False) for arm, hit in zip((of.a, of.b), within, strict=True))
+        storms = max(arm.over_all(miss, failed=True) for arm, miss in zip((of.a, of.b), none, strict=True))
         hits = [float(hit.sum()) for hit in within]
         shares = {
             "sla": (hits[0], of.a.total, hits[1], of.b.total, effect),
-            "error_ratio": (of.a.failed, of.a.total, of.b.failed, of.b.total, effect),
+            "error_ratio": (of.a.failed, of.a.total, of.b.failed, of.b.total, storms),
         }
         rows += [{"variant": of.b.name, "metric": m} | of.share(*numbers) for m, numbers in shares.items()]
     return rows

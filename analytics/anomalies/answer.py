@@ -1,36 +1,41 @@
-"""From points to the answer of `analyze anomalies`: episodes, those that page, what else moved, findings."""
+"""From points to the answer of `analyze anomalies`: episodes, those that page, values to draw, findings, causes."""
 
-import json
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, timedelta
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
-from scipy.stats import poisson
 
 from analytics import frames
 from analytics.analysis import Inputs
-from analytics.anomalies import ANOMALOUS, BEYOND, FRAMES, LEVEL, SHIFTED, STEPS, AnomaliesParams
-from analytics.anomalies.series import LEAST_POINTS, Grid, at, grid
+from analytics.anomalies import AUTO, FRAMES, AnomaliesParams
+from analytics.anomalies.causes import Calls
+from analytics.anomalies.findings import findings
+from analytics.anomalies.learnt import learnt
+from analytics.anomalies.paging import paged
+from analytics.anomalies.series import LEAST_POINTS, Grid, at, grid, named
+from analytics.anomalies.values import Usual, values
 from analytics.anomalies.words import reason
 from analytics.detect.episodes import Episode, find
-from analytics.result import Finding, Result, Status, Trigger
-from analytics.root_cause import moved
-from store.window import Window, format_time
+from analytics.result import Result, Status
+from store.window import Window
+from store.zone import zone
 
-WEAK_P = 3e-4
-TOGETHER = 3
-"""Series of one entity that, each with a probability of at most WEAK_P within as many points, page together."""
-CHANCE = 1e-6
-EXPLAINED = 5
-"""Findings that look for what else moved; the search reads every series."""
-MOVED = 5
-FALSE_DISCOVERIES = 1.2e-4
-"""Rate among all series at one time: a quarter of a false page a week (2,016 times), however many series there are."""
 ROWS = 500
 """Most rows of the frame of anomalies, those that page first."""
+_GROWS = re.compile("uptime|start_time|timestamp|boot_time|_time_seconds$|_age_")
+"""Series that go up by their nature: their drift is no news."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Episodes by order of telling, and by place in it what recurs."""
+
+    episodes: list[Episode]
+    usual: Mapping[int, str]
 
 
 def answer(inputs: Inputs, params: AnomaliesParams, window: Window) -> Result:
@@ -40,194 +45,109 @@ def answer(inputs: Inputs, params: AnomaliesParams, window: Window) -> Result:
     if not found.series:
         status = Status.REFUSED if found.skipped else Status.EMPTY
         shown = {name: frames.build((), columns, ()) for name, columns in FRAMES.items()}
-        shown["coverage"] = frames.build((), FRAMES["coverage"], _coverage(found))
+        shown["coverage"] = frames.build((), FRAMES["coverage"], _coverage(found, Judged([], {})))
         return Result("anomalies", status, window, made, shown, notes=tuple(_notes(found, params, window)))
-    episodes = paged(find(found.values, found.seconds), found)
-    now = _now(found, params, window)
-    findings, samples = _findings(episodes, found, params, now)
+    judged = judge(found, params)
+    now = _now(found, window)
+    ordered = sorted(
+        range(len(judged.episodes)),
+        key=lambda i: (judged.episodes[i].page, judged.episodes[i].last >= now, judged.episodes[i].first),
+        reverse=True,
+    )
+    calls = Calls.of(inputs.get("calls"), found.step)
+    usual = Usual(found, judged.episodes)
+    told, samples, causes = findings(judged.episodes, judged.usual, found, now, usual, calls)
+    rows = {
+        "anomalies": _rows(judged, ordered[:ROWS], found, now),
+        "coverage": _coverage(found, judged),
+        "values": values([judged.episodes[i] for i in ordered], found, usual),
+        "causes": causes,
+    }
     return Result(
         analysis="anomalies",
         status=Status.OK,
         window=window,
         params=made,
-        frames={
-            "anomalies": frames.build((), FRAMES["anomalies"], _rows(episodes, found, params, now)),
-            "coverage": frames.build((), FRAMES["coverage"], _coverage(found)),
-        },
-        samples={name: frames.samples(params.by, rows) for name, rows in samples.items()},
-        findings=tuple(findings),
-        notes=(*_notes(found, params, window), *_left_out(episodes)),
+        frames={name: frames.build((), FRAMES[name], some) for name, some in rows.items()},
+        samples={name: frames.samples(params.by, some) for name, some in samples.items()},
+        findings=tuple(told),
+        notes=(*_notes(found, params, window), *_left_out(judged), *_called(calls)),
     )
 
 
-def _left_out(episodes: Sequence[Episode]) -> tuple[str, ...]:
-    rest = len(episodes) - ROWS
-    return (f"{rest} older episodes that do not page are left out; narrow with --where",) if rest > 0 else ()
+def judge(found: Grid, params: AnomaliesParams) -> Judged:
+    """Find all episodes but those that an exclusion made, and say which page and which recur."""
+    told = [e for e in find(found.values, found.seconds) if not _made_by_exclusion(e, found)]
+    told = [e for e in told if e.kind != "drift" or not _GROWS.search(found.series[e.column].name)]
+    usual = learnt(found.values, found.seconds, told, zone(params.zone))
+    weighed = paged([replace(e, page=False, p=1.0) if i in usual else e for i, e in enumerate(told)], found)
+    return Judged([replace(e, p=told[i].p) for i, e in enumerate(weighed)], usual)
 
 
-def _now(found: Grid, params: AnomaliesParams, window: Window) -> int:
+def _made_by_exclusion(episode: Episode, found: Grid) -> bool:
+    """Whether a gap is of points that were left out."""
+    inside = found.withheld[episode.first : episode.last + 1, episode.column]
+    return episode.kind == "missing" and bool(inside.any())
+
+
+def _left_out(judged: Judged) -> list[str]:
+    rest, recurs = len(judged.episodes) - ROWS, len(judged.usual)
+    notes = [f"{rest} older episodes that do not page are left out; narrow with --where"] if rest > 0 else []
+    if recurs:
+        notes.append(
+            f"{recurs} episodes recur at the same hour with a similar level and so do not page (level usual; the rules "
+            "are in coverage, column learnt)"
+        )
+    return notes
+
+
+def _called(calls: Calls | None) -> list[str]:
+    if calls is None or calls.share >= 1:
+        return []
+    return [f"calls between services are read from {calls.share:.1%} of the traces, the same ones each time"]
+
+
+def _now(found: Grid, window: Window) -> int:
     """Return the row from which on an episode lasts; beyond the last one where the data end before the window."""
-    stale = window.end.timestamp() - found.seconds[-1] > 4 * STEPS[params.step]
+    stale = window.end.timestamp() - found.seconds[-1] > 4 * found.step
     return len(found.seconds) + 1 if stale else len(found.seconds) - 2
 
 
-def paged(episodes: Sequence[Episode], found: Grid) -> list[Episode]:
-    """Decide which page: alone by the tail, with false discoveries held among all series; or several of an entity."""
-    alone = _discovered(episodes, len(found.series))
-    together = _together(episodes, found)
-    return [replace(e, page=i in alone or i in together) for i, e in enumerate(episodes)]
+def _rows(judged: Judged, chosen: Sequence[int], found: Grid, now: int) -> list[dict[str, Any]]:
+    return [_row(judged.episodes[i], judged.usual.get(i), found, now) for i in chosen]
 
 
-def _discovered(episodes: Sequence[Episode], series: int) -> set[int]:
-    """Benjamini & Hochberg (1995) over all series, among the episodes that begin within a few points of each other."""
-    candidates = sorted((e.first, e.p, i) for i, e in enumerate(episodes) if e.page)
-    kept: set[int] = set()
-    for first, p, i in candidates:
-        near = sorted(q for at, q, _ in candidates if abs(at - first) < TOGETHER)
-        passing = [q for k, q in enumerate(near, 1) if q <= FALSE_DISCOVERIES * k / series]
-        if passing and p <= passing[-1]:
-            kept.add(i)
-    return kept
+def _row(e: Episode, usual: str | None, found: Grid, now: int) -> dict[str, Any]:
+    series = found.series[e.column]
+    why = reason(series, e, found.step)
+    return {
+        "series": series.name,
+        "labels": series.labels,
+        "start": at(int(found.seconds[e.first])),
+        "end": None if e.last >= now else at(int(found.seconds[e.last])) + timedelta(seconds=found.step),
+        "kind": e.kind,
+        "level": "page" if e.page else "usual" if usual else "notice",
+        "score": e.score,
+        "value": e.value,
+        "low": e.low,
+        "high": e.high,
+        "p": e.p if e.p < 1 else None,
+        "reason": f"{why}; it recurs, {usual}" if usual else why,
+    }
 
 
-def _together(episodes: Sequence[Episode], found: Grid) -> set[int]:
-    """Episodes of metrics of one entity that began within a few points: more than chance would bring."""
-    size: dict[str, int] = defaultdict(int)
-    for series in found.series:
-        size[series.entity] += 1
-    weak = [(i, e) for i, e in enumerate(episodes) if e.kind == "value" and e.p <= WEAK_P]
-    by_entity: dict[str, list[tuple[int, Episode]]] = defaultdict(list)
-    for i, episode in weak:
-        by_entity[found.series[episode.column].entity].append((i, episode))
-    out: set[int] = set()
-    for entity, some in by_entity.items():
-        for _, one in some:
-            near = [(i, e) for i, e in some if one.first <= e.first < one.first + TOGETHER]
-            names = {found.series[e.column].name for _, e in near}
-            expected = size[entity] * TOGETHER * WEAK_P
-            if len(names) >= TOGETHER and poisson.sf(len(names) - 1, expected) < CHANCE:
-                out |= {i for i, _ in near}
-    return out
-
-
-def _rows(episodes: Sequence[Episode], found: Grid, params: AnomaliesParams, now: int) -> list[dict[str, Any]]:
-    step = timedelta(seconds=STEPS[params.step])
-    ordered = sorted(episodes, key=lambda e: (e.page, e.last >= now, e.first), reverse=True)[:ROWS]
-    return [
-        {
-            "series": found.series[e.column].name,
-            "labels": found.series[e.column].labels,
-            "start": at(int(found.seconds[e.first])),
-            "end": None if e.last >= now else at(int(found.seconds[e.last])) + step,
-            "kind": e.kind,
-            "level": "page" if e.page else "notice",
-            "score": e.score,
-            "value": e.value,
-            "low": e.low,
-            "high": e.high,
-            "p": e.p if e.p < 1 else None,
-            "reason": reason(found.series[e.column], e, STEPS[params.step]),
-        }
-        for e in ordered
-    ]
-
-
-def _coverage(found: Grid) -> list[dict[str, Any]]:
+def _coverage(found: Grid, judged: Judged) -> list[dict[str, Any]]:
     points = pl.DataFrame(found.values).with_columns(pl.all().is_finite()).sum().row(0) if found.series else ()
+    rules: dict[int, Counter[str]] = {}
+    for i, rule in judged.usual.items():
+        rules.setdefault(judged.episodes[i].column, Counter())[rule] += 1
+    learnt_of = {column: "; ".join(rule for rule, _ in some.most_common(3)) for column, some in rules.items()}
     rows = [
-        {"series": s.name, "labels": s.labels, "points": int(n), "skipped_reason": None}
-        for s, n in zip(found.series, points, strict=True)
+        {"series": s.name, "labels": s.labels, "points": int(n), "skipped_reason": None, "learnt": learnt_of.get(i)}
+        for i, (s, n) in enumerate(zip(found.series, points, strict=True))
     ]
     return rows + [
         {"series": s.name, "labels": s.labels, "points": n, "skipped_reason": why} for s, n, why in found.skipped
-    ]
-
-
-def _findings(
-    episodes: Sequence[Episode], found: Grid, params: AnomaliesParams, now: int
-) -> tuple[list[Finding], dict[str, list[dict[str, Any]]]]:
-    """One finding per group and trigger that holds, one per past incident that paged; and the samples."""
-    by_group: dict[tuple[tuple[str, str], ...], list[Episode]] = {}
-    for series in found.series:
-        by_group.setdefault(tuple(series.by.items()), [])
-    for episode in episodes:
-        by_group[tuple(found.series[episode.column].by.items())].append(episode)
-    findings: list[Finding] = []
-    samples: dict[str, list[dict[str, Any]]] = {ANOMALOUS.name: [], SHIFTED.name: []}
-    for key, some in sorted(by_group.items()):
-        for trigger, chosen in ((BEYOND, [e for e in some if e.page]), (LEVEL, [e for e in some if e.kind == "level"])):
-            lasting = [e for e in chosen if e.last >= now]
-            count = float(len({e.column for e in lasting}))
-            samples[trigger.signal.name].append({**dict(key), "value": count})
-            if trigger.holds(count):
-                findings.append(_finding(trigger, dict(key), lasting, found, params, lasts=True, what=len(findings)))
-            if trigger is BEYOND:
-                past = _incidents([e for e in chosen if e.last < now])
-                findings += [
-                    _finding(trigger, dict(key), one, found, params, lasts=False, what=len(findings) + i)
-                    for i, one in enumerate(past)
-                ]
-    return findings, samples
-
-
-def _incidents(episodes: Sequence[Episode], apart: int = 6) -> list[list[Episode]]:
-    """Episodes that overlap or follow within a few points, as one incident."""
-    out: list[list[Episode]] = []
-    end = -1
-    for episode in sorted(episodes, key=lambda e: e.first):
-        if out and episode.first <= end + apart:
-            out[-1].append(episode)
-        else:
-            out.append([episode])
-        end = max(end, episode.last) if len(out[-1]) > 1 else episode.last
-    return out
-
-
-def _finding(
-    trigger: Trigger, labels: dict[str, str], some: list[Episode], found: Grid, params: AnomaliesParams, *,
-    lasts: bool, what: int,
-) -> Finding:  # fmt: skip
-    worst = min(some, key=lambda e: (e.p, -e.score))
-    series, step = found.series[worst.column], STEPS[params.step]
-    first, last = min(e.first for e in some), max(e.last for e in some)
-    since, until = (at(int(found.seconds[row])).replace(tzinfo=UTC) for row in (first, last))
-    until += timedelta(seconds=step)
-    names = sorted({found.series[e.column].name for e in some})
-    others = "" if len(names) == 1 else f"; with it {', '.join(n for n in names if n != series.name)}"[:200]
-    when = f"since {format_time(since)}" if lasts else f"from {format_time(since)} to {format_time(until)}"
-    also = _also(found, Window(since, until), series.name, step) if what < EXPLAINED and trigger is BEYOND else []
-    rest = f"; also moved: {', '.join(one['name'] for one in also)}" if also else ""
-    who = ", ".join(v for v in labels.values() if v) or series.entity
-    return Finding(
-        trigger=trigger.name,
-        severity=trigger.severity,
-        labels=labels,
-        value=float(len({e.column for e in some})),
-        expected=(0.0, 0.0),
-        since=since,
-        until=None if lasts else until,
-        summary=f"{series.name} of {who} {when}: {reason(series, worst, step)}{others}{rest}",
-        evidence={
-            "series": [
-                {"series": found.series[e.column].name, "labels": json.loads(found.series[e.column].labels),
-                 "kind": e.kind, "value": e.value, "low": e.low, "high": e.high,
-                 "p": e.p if e.p < 1 else None} for e in some[:20]
-            ],
-            "moved": also,
-        },
-    )  # fmt: skip
-
-
-def _also(found: Grid, incident: Window, name: str, step: int) -> list[dict[str, Any]]:
-    """Series that moved with the incident, against the day before it."""
-    start = incident.start - max(timedelta(days=1), timedelta(seconds=60 * step))
-    rows = found.rows.filter(pl.col("s") >= start.timestamp(), pl.col("s") < incident.end.timestamp())
-    long = rows.select(pl.from_epoch("s").cast(pl.Datetime("us")).alias("ts"), "entity", "name", "value")
-    others = moved(long.filter(pl.col("name") != name), incident, Window(start, incident.start), MOVED)
-    fields = ("entity", "name", "score", "direction", "before", "during")
-    return [
-        {f: row[f] for f in fields} | {"since": format_time(row["since"]) if row["since"] else None}
-        for row in others.iter_rows(named=True)
     ]
 
 
@@ -238,11 +158,18 @@ def _notes(found: Grid, params: AnomaliesParams, window: Window) -> list[str]:
         notes.append(f"no metrics and no requests in {window}")
     elif not judged:
         notes.append(
-            f"all {skipped} series are too short or constant: {LEAST_POINTS} points of {params.step} are needed before "
-            "the first judgement; a longer --since, or a finer --step for a short recording"
+            f"all {skipped} series are too short or constant: {LEAST_POINTS} points of {named(found.step)} are needed "
+            "before the first judgement; a longer --since, or a finer --step for a short recording"
         )
     elif skipped:
         notes.append(f"{judged} series judged, {skipped} not (see coverage)")
-    if judged and STEPS[params.step] >= 300 and len(found.seconds) * STEPS[params.step] < 3 * 86400:
+    if params.step == AUTO and (judged or skipped):
+        how = "five-minute rollups" if found.step == 300 else "hourly rollups" if found.step > 300 else "rows"
+        notes.append(
+            f"points of {named(found.step)} from {how}, chosen by the window and the data; --step says otherwise"
+        )
+    if params.exclude:
+        notes.append(f"{len(params.exclude)} exclusions as given; {found.taken} points of single series left out")
+    if judged and found.step >= 300 and len(found.seconds) * found.step < 3 * 86400:
         notes.append("less than three days of history: no season yet, only what was never seen, levels and gaps")
     return notes

@@ -11,11 +11,17 @@ from numpy.typing import NDArray
 
 from analytics import frames
 from analytics.analysis import Inputs
-from analytics.anomalies import STEPS, AnomaliesParams
+from analytics.anomalies import AUTO, ROLLED_S, STEPS, AnomaliesParams, step_of
+from analytics.anomalies.exclusions import parse
+from analytics.anomalies.masks import at_times, of_series
 from analytics.metrics import counters
+from analytics.root_cause import entries
 from store.window import Window
 
 Floats = NDArray[np.float64]
+MOST_POINTS = 2400
+"""Points of a series from which on a coarser step is chosen; as many as eight days of five minutes."""
+CALL_TIME, CALL_ERRORS = "call duration p50", "call error ratio"
 MOST_SERIES = 5000
 """Series judged in one run, those with the most points first."""
 LEAST_POINTS = 60
@@ -41,25 +47,61 @@ class Series:
 
 @dataclass(frozen=True)
 class Grid:
-    """Points x series with the times of the rows, the long rows they came from, and series that are not judged."""
+    """Points x series with the times of the rows, the long rows they came from, and series that are not judged.
+
+    `withheld` says which points an exclusion of that series took; `step` is the time between rows in seconds,
+    `taken` how many points of single series were left out by an exclusion, of those not judged for that too.
+    """
 
     values: Floats
     seconds: NDArray[np.int64]
     series: list[Series]
     rows: pl.DataFrame
     skipped: list[tuple[Series, int, str]]
+    withheld: NDArray[np.bool_]
+    step: int
+    taken: int
+
+
+def step_for(inputs: Inputs, params: AnomaliesParams, window: Window) -> int:
+    """Return the step in seconds: as given, of the rollups where these are read, else by how often samples came.
+
+    Of rows: the least step that no series comes more rarely than and that gives at most MOST_POINTS.
+    """
+    if params.step != AUTO:
+        return STEPS[params.step]
+    if "metrics" in inputs:
+        return step_of(window)
+    apart = _spacing(inputs["samples"])
+    fine = [step for step in STEPS.values() if step < ROLLED_S]
+    enough = (step for step in fine if step >= 0.9 * apart and window.span.total_seconds() <= MOST_POINTS * step)
+    return next(enough, fine[-1])
+
+
+def _spacing(samples: pl.DataFrame) -> float:
+    """Median time between samples of a series, of the series the largest but a tenth; 10 s where there are none."""
+    gaps = samples.drop_nulls("ts").group_by("series_id").agg(pl.col("ts").unique().sort().diff().median().alias("gap"))
+    usual = gaps.select(pl.col("gap").dt.total_microseconds().quantile(0.9)).item() if gaps.height else None
+    return float(usual) / 1e6 if usual is not None else 10.0
 
 
 def grid(inputs: Inputs, params: AnomaliesParams, window: Window) -> Grid:
     """Put all series on the steps that lie wholly within the window and outside of excluded times."""
-    step = STEPS[params.step]
+    step = step_for(inputs, params, window)
     long = _long(inputs, params, step)
     first = -(-int(window.start.timestamp()) // step) * step
     last = int(window.end.timestamp()) // step * step
-    seconds = np.arange(first, max(last, first), step, dtype=np.int64)
-    for start, end in excluded(params):
-        seconds = seconds[(seconds + step <= start) | (seconds >= end)]
-    long = long.filter(pl.col("s").is_in(seconds.tolist()), ~_left_out(params))
+    rules = [parse(text) for text in params.exclude]
+    gone = [at_times(rule, step, params.zone) for rule in rules if rule.everywhere]
+    every = pl.DataFrame({"s": np.arange(first, max(last, first), step, dtype=np.int64)})
+    seconds = every.filter(~pl.any_horizontal(pl.lit(value=False), *gone))["s"].to_numpy()
+    long = long.filter(pl.col("s").is_in(seconds.tolist()))
+    some, whole = [rule for rule in rules if not rule.everywhere], long.height
+    left_out = [of_series(rule) for rule in some if rule.always]
+    long = long.filter(~pl.any_horizontal(pl.lit(value=False), *left_out))
+    at_hours = [of_series(rule) & at_times(rule, step, params.zone) for rule in some if not rule.always]
+    taken = long.filter(pl.any_horizontal(pl.lit(value=False), *at_hours)) if at_hours else long.clear()
+    long = long.filter(~pl.any_horizontal(pl.lit(value=False), *at_hours)) if at_hours else long
     known = long.group_by([*KEYS, *params.by], maintain_order=True).agg(
         pl.col("value").count().alias("points"), pl.col("value").n_unique().alias("different")
     )
@@ -71,14 +113,17 @@ def grid(inputs: Inputs, params: AnomaliesParams, window: Window) -> Grid:
     rows = np.searchsorted(seconds, placed["s"].to_numpy())
     values[rows, placed["column"].to_numpy()] = placed["value"].fill_null(np.nan).to_numpy()
     values[~np.isfinite(values)] = np.nan
+    withheld = np.zeros(values.shape, bool)
+    held = taken.join(judged, on=[*KEYS, *params.by], nulls_equal=True)
+    withheld[np.searchsorted(seconds, held["s"].to_numpy()), held["column"].to_numpy()] = True
     there = np.isfinite(values).any(axis=1)  # nothing at all was collected in the other rows: no series is to blame
-    values, seconds = values[there], seconds[there]
+    values, seconds, withheld = values[there], seconds[there], withheld[there]
     rest = known.join(judged, on=[*KEYS, *params.by], how="anti", nulls_equal=True)
     both = [*judged.iter_rows(named=True), *rest.iter_rows(named=True)]
     series = _distinguished([_series(row, params) for row in both])
     left = zip(series[judged.height :], both[judged.height :], strict=True)
-    skipped = [(one, int(row["points"]), _reason(row, params)) for one, row in left]
-    return Grid(values, seconds, series[: judged.height], placed, skipped)
+    skipped = [(one, int(row["points"]), _reason(row, step)) for one, row in left]
+    return Grid(values, seconds, series[: judged.height], placed, skipped, withheld, step, whole - long.height)
 
 
 def _distinguished(series: list[Series]) -> list[Series]:
@@ -105,9 +150,9 @@ def _telling(labels: list[dict[str, str]]) -> list[str]:
     return chosen
 
 
-def _reason(row: dict[str, object], params: AnomaliesParams) -> str:
+def _reason(row: dict[str, object], step: int) -> str:
     if int(str(row["points"])) < LEAST_POINTS:
-        return f"fewer than {LEAST_POINTS} points of {params.step}"
+        return f"fewer than {LEAST_POINTS} points of {named(step)}"
     return "one value only" if row["different"] == 1 else f"beyond the {MOST_SERIES} series with the most points"
 
 
@@ -116,24 +161,9 @@ def _series(row: dict[str, object], params: AnomaliesParams) -> Series:
     return Series(name, unit, entity, labels, {key: str(row[key]) for key in params.by})
 
 
-def excluded(params: AnomaliesParams) -> list[tuple[float, float]]:
-    """Excluded times as Unix seconds."""
-    spans = [Window.parse(text, datetime(1970, 1, 1, tzinfo=UTC)) for text in params.exclude if ".." in text]
-    return [(span.start.timestamp(), span.end.timestamp()) for span in spans]
-
-
-def _left_out(params: AnomaliesParams) -> pl.Expr:
-    """Whether a row is of a series that is excluded by its name or a label."""
-    out = pl.lit(value=False)
-    for text in params.exclude:
-        key, equals, value = text.partition("=")
-        if ".." in text:
-            continue
-        if equals:
-            out = out | pl.col("labels").str.json_path_match(f"$['{key}']").eq_missing(value)
-        else:
-            out = out | (pl.col("name") == text)
-    return out
+def named(step: int) -> str:
+    """Write a step as the parameter does."""
+    return next(name for name, seconds in STEPS.items() if seconds == step)
 
 
 def _long(inputs: Inputs, params: AnomaliesParams, step: int) -> pl.DataFrame:
@@ -143,8 +173,11 @@ def _long(inputs: Inputs, params: AnomaliesParams, step: int) -> pl.DataFrame:
         parts = [_sampled(inputs["samples"], params, step), _requested(inputs["requests"], params, step)]
     else:
         parts = [_metrics(inputs["metrics"], params, step)]
-        if "requests" in inputs:
+        if "latency" in inputs:
             parts += [_rolled(inputs["requests"], inputs["latency"], params, step)]
+    if "calls" in inputs and "service" in params.by:
+        asking = inputs["requests"]["service"].unique().to_list() if "requests" in inputs else []
+        parts += [_called(inputs["calls"], asking, params, step)]
     columns = ["s", "value", *KEYS, *params.by]
     return pl.concat([part.select(columns) for part in parts], how="vertical_relaxed")
 
@@ -256,6 +289,20 @@ def _measures(parts: list[tuple[pl.DataFrame, str, str, pl.Expr]], params: Anoma
         )
         for rows, name, unit, value in parts
     )  # fmt: skip
+
+
+def _called(spans: pl.DataFrame, asking: list[str], params: AnomaliesParams, step: int) -> pl.DataFrame:
+    """Measure calls of services that make no model requests (others have better): median duration, error ratio."""
+    asked = [value for key, value in params.where if key == "service"]
+    others = ~pl.col("service").is_in(asking) & (pl.col("service").is_in(asked) if asked else pl.lit(value=True))
+    rows = entries(spans.filter(others)).drop_nulls(["ts", "service"])
+    rows = frames.label_columns(rows, params.by).with_columns(_seconds("ts", step))
+    counts = rows.group_by([*params.by, "s"], maintain_order=True).agg(
+        pl.len().alias("calls"), pl.col("duration_s").median().alias("middle"),
+        pl.col("status").eq_missing(pl.lit("error")).mean().alias("failed"),
+    ).filter(pl.col("calls") >= LEAST_REQUESTS)  # fmt: skip
+    parts = [(counts, CALL_TIME, "s", pl.col("middle")), (counts, CALL_ERRORS, "ratio", pl.col("failed"))]
+    return _measures(parts, params)
 
 
 def at(seconds: int) -> datetime:

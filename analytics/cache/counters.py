@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from analytics.cache import HITS, QUERIES, CacheParams
+from analytics.cache import COUNTED, HITS, QUERIES, CacheParams
 from analytics.metrics.counters import steps
 
 
@@ -13,7 +13,7 @@ def read(samples: pl.DataFrame, params: CacheParams) -> tuple[pl.DataFrame, bool
 
     Where every series has one sample only, what it counted since its engine started is all there is.
     """
-    known = samples.drop_nulls(["ts", "value", "series_id"])
+    known = _best(samples.drop_nulls(["ts", "value", "series_id"]))
     since_start = known.height > 0 and known["series_id"].n_unique() == known.height
     parts = [
         steps(known.filter(pl.col("name") == name), from_zero=since_start)
@@ -23,6 +23,34 @@ def read(samples: pl.DataFrame, params: CacheParams) -> tuple[pl.DataFrame, bool
     ]
     made = parts[0].join(parts[1], on="bucket", how="inner").filter(pl.col("queries") > 0).sort("bucket")
     return made, since_start
+
+
+def _best(samples: pl.DataFrame) -> pl.DataFrame:
+    """Keep the better pair of counters of each engine, under the names of the first; gateways count engines again."""
+    engine = ["service", "instance"]
+    first = samples.filter(pl.col("name").is_in(COUNTED[0]))
+    names = dict(zip(COUNTED[1], COUNTED[0], strict=True))
+    second = samples.filter(pl.col("name").is_in(COUNTED[1])).join(first, on=engine, how="anti", nulls_equal=True)
+    found = second.filter(pl.col("name") == COUNTED[1][1])
+    second = second.join(found, on=engine, how="semi", nulls_equal=True)  # prompts alone say nothing of a cache
+    whole = pl.concat([first, second.with_columns(pl.col("name").replace(names))])
+    gateway = pl.col("labels").str.contains('"tier":"gateway"', literal=True).fill_null(value=False)
+    return whole.filter(~gateway) if whole.filter(~gateway).height else whole
+
+
+def two_points(series: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """Rows of a RollupQuery as samples: nothing at the first, the increase at the last; and whether since the start.
+
+    A series of one sample has no increase; where all are such, their value is what they counted since the start.
+    """
+    known = series.drop_nulls(["series_id", "first_ts"])
+    grown = known.filter(pl.col("first_ts") < pl.col("last_ts"))
+    rest = ["name", "series_id", "service", "instance", "job", "labels", "kind"]
+    if grown.is_empty():
+        return known.select(pl.col("last_ts").alias("ts"), pl.col("last").alias("value"), *rest), True
+    first = grown.select(pl.col("first_ts").alias("ts"), pl.lit(0.0).alias("value"), *rest)
+    last = grown.select(pl.col("last_ts").alias("ts"), pl.col("increase").alias("value"), *rest)
+    return pl.concat([first, last]), False
 
 
 def windows(counted: pl.DataFrame) -> list[dict[str, Any]]:

@@ -21,6 +21,11 @@ class Trace:
     block_size: int | None
     unit: str | None
 
+    @property
+    def unique(self) -> int:
+        """How many different blocks there are."""
+        return int((self.stack.previous < 0).sum())
+
 
 def read(rows: pl.DataFrame) -> Trace | None:
     """Make accesses of traced requests; None where none has blocks."""

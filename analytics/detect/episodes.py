@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analytics.detect.baseline import DAY_S, LEAST_DAYS, Baseline, baseline, conformal_p
+from analytics.detect.drift import BLOCK_S, drifts
 from analytics.detect.novelty import NOTICE, ranges, scores
 from analytics.detect.runs import flat, missing
 from analytics.detect.shift import Shift, shifts
@@ -15,7 +16,7 @@ from analytics.detect.tails import LEAST, tail_probability
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Kind = Literal["value", "hour", "season", "level", "flat", "missing"]
+Kind = Literal["value", "hour", "season", "level", "drift", "flat", "missing"]
 
 PAGE_P = 2e-5
 """Probability of a value by the series' own tail at or below which it pages: once in 25 weeks of five minutes."""
@@ -39,7 +40,7 @@ two first times."""
 class Episode:
     """Rows `first` to `last` (included) of a series; `low` and `high` are what was expected at `first`.
 
-    `score` is in the unit of its kind: share of the range (value, hour), spreads (season, level), points (flat,
+    `score` is in the unit of its kind: share of the range (value, hour), spreads (season, level, drift), points (flat,
     missing). `told` is the row at which the episode is known, from that row and those before. `p`: of the value
     (value), or of the least of three residuals in a row (season), by the series' own tail; 1 where the kind has none.
     """
@@ -80,6 +81,7 @@ def unmerged(values: Floats, seconds: Ints) -> list[Episode]:
         *_novel(values, hours, longest),
         *_seasonal(values, usual),
         *_shifted(values, usual, longest, block),
+        *(_drifted(values, seconds, BLOCK_S // step) if step >= COARSE_S else ()),
         *_runs(values, flat(values), "flat"),
         *_runs(values, missing(values), "missing"),
     ]
@@ -204,6 +206,17 @@ def _level(series: Floats, usual: Baseline, shift: Shift, last: int, block: int)
         score=abs(level - before) / spread if spread > 0 else 0.0, value=level, low=before - spread,
         high=before + spread, told=shift.found,
     )  # fmt: skip
+
+
+def _drifted(values: Floats, seconds: Ints, block: int) -> list[Episode]:
+    """Drifts, each until the end of the next block, which says whether it goes on."""
+    return [
+        Episode(
+            column=one.column, first=one.first, last=min(len(values) - 1, one.told + block), kind="drift",
+            score=one.score, value=one.end, low=one.start - one.spread, high=one.start + one.spread, told=one.told,
+        )
+        for one in drifts(values, seconds)
+    ]  # fmt: skip
 
 
 def _steady(z: Floats, block: int) -> Floats:

@@ -58,7 +58,9 @@ def _of_requests(
     if params.baseline and params.baseline not in [named(labels) for labels, _, _ in groups]:
         said.append(f"there is no group {params.baseline!r}: the one with the most requests is the baseline")
     if compared:
-        said.append("intervals take requests as independent: under queueing they are too narrow")
+        said.append(
+            "intervals allow for requests of one minute (of short runs a twentieth) being alike, not for longer memory"
+        )
     share = requests["share_read"].to_numpy().min() if groups and "share_read" in requests.columns else 1.0
     return [*said, f"read {share:.1%} of the traces: counts and rates are of these"] if share < 1 else said
 

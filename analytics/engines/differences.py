@@ -1,7 +1,8 @@
 """Differences between engines, with intervals, or in words why two groups are no comparison.
 
 The interval of a difference comes from the limits of both values (MOVER: Zou & Donner 2008; for shares that is Newcombe
-1998), the limits of a quantile from the order of the values. No bootstrap: 1 M requests need only be sorted.
+1998), the limits of a quantile from the order of the values, with the design effect of blocks of time. No bootstrap: a
+million requests need only be sorted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,7 @@ import polars as pl
 from scipy import stats
 
 from analytics.engines import EnginesParams
-from analytics.engines.measured import FOR_MEDIAN, FOR_P99, error_share
-from analytics.stats.order_statistics import quantile_limits
+from analytics.engines.measured import FOR_MEDIAN, FOR_P99, clustering, error_share, limits
 
 Estimate = tuple[float, float, float]
 """Value, lower and upper 95 % limit."""
@@ -83,12 +83,13 @@ def _quantile(rows: pl.DataFrame, column: str, q: float) -> tuple[float | None, 
     values = rows[column].drop_nulls().to_numpy()
     if values.size < (FOR_MEDIAN if q == 0.5 else FOR_P99):
         return None, None
-    value, (low, high) = float(np.quantile(values, q)), quantile_limits(values, q)
+    value, (low, high) = float(np.quantile(values, q)), limits(rows, column, q)
     return value, None if low is None or high is None else (value, low, high)
 
 
 def _share(rows: pl.DataFrame) -> tuple[float | None, Estimate | None]:
-    found = error_share(int(rows["failed"].sum()), rows.height)
+    effect = clustering(rows["failed"], rows["_block"])
+    found = error_share(int(rows["failed"].sum()), rows.height, effect)
     value, low, high = found["error_ratio"], found["error_low"], found["error_high"]
     return value, None if value is None or low is None or high is None else (value, low, high)
 

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from analytics import frames
+from analytics.stats.clusters import design_effect
 from analytics.stats.order_statistics import quantile_limits
 from analytics.stats.proportion import wilson
 
@@ -16,6 +17,8 @@ FOR_MEDIAN = 6
 """Fewest values whose order gives 95 % limits of a median."""
 BANDS = tuple(1024 * 2**k for k in range(9))
 """Upper edges of the bands of prompt lengths: 1K, 2K, … 256K tokens."""
+BLOCK_S, LEAST_BLOCKS = 60.0, 20
+"""Requests of a minute share their queue; of shorter runs, of a twentieth."""
 MADE_UP_S = 2e-6
 """Requests of a file without times are stored microseconds apart: such starts are no load."""
 
@@ -30,7 +33,30 @@ def prepared(requests: pl.DataFrame, by: list[str]) -> pl.DataFrame:
         .alias(f"{name}_s")
         for name in MEASURES
     ]
-    return rows.with_columns(latencies)
+    return rows.with_columns(latencies).with_columns(_blocks(rows["ts"]))
+
+
+def _blocks(ts: pl.Series) -> pl.Series:
+    """Block of time of each request; each is a block of its own where starts are made up."""
+    at = ts.dt.epoch("us").to_numpy() / 1e6
+    span = float(np.ptp(at)) if at.size else 0.0
+    if span <= MADE_UP_S * at.size:
+        return pl.Series("_block", np.arange(at.size), pl.Int64)
+    return pl.Series("_block", (at - at.min()) // min(BLOCK_S, span / LEAST_BLOCKS), pl.Int64)
+
+
+def clustering(hit: pl.Series, block: pl.Series) -> float:
+    """Design effect of a share: 1 for independent requests."""
+    return design_effect(hit.to_numpy(), block.to_numpy().astype(np.intp))
+
+
+def limits(rows: pl.DataFrame, column: str, q: float) -> tuple[float | None, float | None]:
+    """95 % limits of a quantile that allow for requests of one block being alike."""
+    known = rows.select(column, "_block").drop_nulls()
+    values = known[column].to_numpy()
+    if not values.size:
+        return None, None
+    return quantile_limits(values, q, effect=clustering(known[column] > float(np.quantile(values, q)), known["_block"]))
 
 
 def group_row(rows: pl.DataFrame) -> dict[str, Any]:
@@ -41,7 +67,7 @@ def group_row(rows: pl.DataFrame) -> dict[str, Any]:
     made: dict[str, Any] = {
         "n": n,
         "failed": failed,
-        **error_share(failed, n),
+        **error_share(failed, n, clustering(rows["failed"], rows["_block"])),
         "requests_per_second": good.height / seconds if seconds else None,
         "sent_per_second": n / seconds if seconds else None,
         "output_tokens_per_second": float(tokens.sum()) / seconds if seconds and tokens.len() else None,
@@ -51,7 +77,7 @@ def group_row(rows: pl.DataFrame) -> dict[str, Any]:
         "ttft_source": _texts(good.filter(pl.col("ttft_s").is_not_null())["ttft_source"]),
     }
     for name in MEASURES:
-        made |= quantile_columns(name, good[f"{name}_s"].drop_nulls())
+        made |= quantile_columns(name, good)
     return made
 
 
@@ -70,19 +96,20 @@ def load_seconds(rows: pl.DataFrame) -> float | None:
     return float(ends.max() - starts.min())
 
 
-def error_share(failed: float, n: float) -> dict[str, float | None]:
-    """Return the error ratio and its Wilson limits; nulls without requests."""
+def error_share(failed: float, n: float, effect: float = 1.0) -> dict[str, float | None]:
+    """Return the error ratio and its Wilson limits, sizes divided by the design effect; nulls without requests."""
     if not n:
         return {"error_ratio": None, "error_low": None, "error_high": None}
-    low, high = wilson([failed], [n])
+    low, high = wilson([failed / effect], [n / effect])
     return {"error_ratio": failed / n, "error_low": float(low[0]) if failed else 0.0, "error_high": float(high[0])}
 
 
-def quantile_columns(name: str, values: pl.Series) -> dict[str, float | None]:
+def quantile_columns(name: str, good: pl.DataFrame) -> dict[str, float | None]:
     """Return P50, P95 and P99 with its limits; each null where there are too few values for it."""
+    values = good[f"{name}_s"].drop_nulls()
     n = values.len()
     enough = n >= FOR_P99
-    low, high = quantile_limits(values.to_numpy(), 0.99) if enough else (None, None)
+    low, high = limits(good, f"{name}_s", 0.99) if enough else (None, None)
     return {
         f"{name}_p50_s": values.median() if n else None,  # type: ignore[dict-item]
         f"{name}_p95_s": values.quantile(0.95, "linear") if n >= FOR_P95 else None,
@@ -105,7 +132,7 @@ def bands(rows: pl.DataFrame, labels: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def _band(index: int, part: pl.DataFrame) -> dict[str, Any]:
-    low, high = quantile_limits(part["_speed"].to_numpy(), 0.5) if part.height >= FOR_MEDIAN else (None, None)
+    low, high = limits(part, "_speed", 0.5) if part.height >= FOR_MEDIAN else (None, None)
     name = f"<= {BANDS[index] // 1024}K" if index < len(BANDS) else f"> {BANDS[-1] // 1024}K"
     return {
         "band": name,

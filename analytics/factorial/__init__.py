@@ -27,6 +27,11 @@ class FactorialParams(Params):
     most_levels: int = param(6, "levels of a factor at most; rarer ones are left out", within=(2, 20))
 
 
+def unit(target: str) -> str:
+    """Name the unit of the target, and so of every effect on it."""
+    return "s" if target.endswith("_s") and target != "output_tokens_per_s" else "tokens/s"
+
+
 def parts(target: str) -> tuple[str, ...]:
     """Span columns that give the target."""
     return ("output_tokens", "e2e_s") if target == "output_tokens_per_s" else (target,)
@@ -59,6 +64,7 @@ FRAMES = {
         Column("estimate", F, "difference of cell means, cells weighing alike; of the interaction, of differences"),
         Column("ci_low", F, "lower 95 % limit, minutes together"),
         Column("ci_high", F, "upper 95 % limit"),
+        Column("unit", T, "unit of the estimate and its limits"),
         Column("p", F, "p-value that fits the limits; null: a factor with more levels, see p_f"),
         Column("f", F, "F, sums of type III, covariance HC3"),
         Column("p_f", F, "its p-value, requests taken as independent"),

@@ -10,7 +10,7 @@ import polars as pl
 from analytics import frames
 from analytics.analysis import Inputs
 from analytics.drivers import join_metrics
-from analytics.factorial import FRAMES, WHO, FactorialParams
+from analytics.factorial import FRAMES, WHO, FactorialParams, unit
 from analytics.factorial.effects import Design, effect_rows
 from analytics.result import Result, Status
 from store.window import Window
@@ -110,7 +110,7 @@ def _examine(
             f"{design.sizes.size}"
         )
         return
-    tables["effects"] += [labels | row for row in effect_rows(design, params.factors)]
+    tables["effects"] += [labels | row | {"unit": unit(params.target)} for row in effect_rows(design, params.factors)]
     lost = part.height - coded.height
     if lost:
         notes.append(f"{who}{lost:,} requests left out: target or a factor is missing")
@@ -123,5 +123,5 @@ def adjusted(rows: Sequence[dict[str, Any]]) -> None:
     ps = [row["p"] if row["p"] is not None else row["p_f"] for row in rows]
     for row, p in zip(rows, false_discovery_control(np.clip(ps, 0, 1)) if ps else (), strict=True):
         row["p_adj"] = float(p)
-        size = f" ({row['estimate']:+.3g})" if row["estimate"] is not None else ""
+        size = f" ({row['estimate']:+.3g} {row['unit']})" if row["estimate"] is not None else ""
         row["verdict"] = f"associated with the {row['on']}{size}" if p <= 0.05 else "no effect shown"

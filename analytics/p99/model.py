@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEAST_N_EFF = 30.0
+PERSISTENT_N_EFF = 60.0
+"""Independent windows below which limits of slopes are known to be too narrow: at 36, 88 % hold the truth, not 95."""
 CALIBRATED_WITHIN = 0.005
 CURVED = 0.10
 """Gain of bent effects above which straight ones are called averages."""
@@ -167,6 +169,12 @@ def judged(model: Model, exact: bool, selection: Selection) -> Model:
             f"({LEAST_N_EFF:.0f} are wanted); intervals may be too narrow"
         )
         verdicts.append("low confidence")
+    elif model.n_eff < PERSISTENT_N_EFF:
+        notes.append(
+            f"drivers and residuals persist (residuals {model.lag1:.2f} from one window to the next), so the windows "
+            f"are worth {model.n_eff:.0f} independent ones: 95 % limits of slopes then hold the truth in about 88 % of "
+            "cases (simulated)"
+        )
     if model.coverage is not None:
         off = abs(model.coverage - model.tau)
         if off > max(CALIBRATED_WITHIN, 2.0 * (model.coverage_error or 0.0)):
@@ -208,14 +216,24 @@ def _attribute(
     if y.size > _SHARE_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(y.size, _SHARE_ROWS, replace=False))
         y, design, cell = y[rows], design[rows], cell[rows]
-    base = _losses(_columns(design, selection.adjusted), y, cell, tau, counts)
+    alone = _columns(design, selection.adjusted)
+    fitted = fit(alone, y, tau) if alone.shape[1] > 1 else fit_smallest(y, tau)
+    base = _losses(fitted, alone, y, cell, counts)
     base = np.where(base > 0, base, np.inf)
+
+    known: dict[frozenset[int], Array] = {}
 
     def worth(coalition: frozenset[int]) -> Array:
         if not coalition:
             return np.zeros_like(base)
-        chosen = [*selection.adjusted, *(i for player in coalition for i in selection.players[player][1])]
-        return np.asarray(1.0 - _losses(_columns(design, chosen), y, cell, tau, counts) / base)
+        chosen = {*selection.adjusted, *(i for player in coalition for i in selection.players[player][1])}
+        smaller = next((known[part] for left in coalition if (part := coalition - {left}) in known), None)
+        columns = [0, *(1 + i for i in sorted(chosen))]
+        near = None if smaller is None else smaller[columns]
+        best = fit(_columns(design, chosen), y, tau, near)
+        known[coalition] = np.zeros(design.shape[1])
+        known[coalition][columns] = best.coefficients
+        return np.asarray(1.0 - _losses(best, _columns(design, chosen), y, cell, counts) / base)
 
     return shared_out(selection, worth, seed)
 
@@ -237,10 +255,9 @@ def _known(share: Array) -> Array:
     return share[:, np.isfinite(share).all(axis=0)] if np.isfinite(share).all(axis=0).any() else np.zeros_like(share)
 
 
-def _losses(design: Array, y: Array, cell: NDArray[np.intp], tau: float, counts: Array) -> Array:
+def _losses(best: QuantileFit, design: Array, y: Array, cell: NDArray[np.intp], counts: Array) -> Array:
     """Check loss of the fit to all rows, then of each resample."""
-    best: QuantileFit = fit_smallest(y, tau) if design.shape[1] == 1 else fit(design, y, tau)
-    moved: Resampled = refit(design, y, cell, tau, best.coefficients, counts, COARSE)
+    moved: Resampled = refit(design, y, cell, best.tau, best.coefficients, counts, COARSE)
     return np.concatenate([[best.loss], moved.losses])
 
 

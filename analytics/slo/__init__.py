@@ -26,6 +26,11 @@ class SloParams(Params):
     slos: tuple[str, ...] = param(
         (), "such as 'chat-ttft: ttft_s<=2 @0.99 over 30d where service=chat'; default: slos of infractl.yaml"
     )
+    failed: str = param(
+        "bad",
+        "requests that failed and state no latency, where one limit is the indicator",
+        choices=("bad", "left out"),
+    )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -41,12 +46,27 @@ def inputs(params: SloParams) -> Mapping[str, Query]:
     names = [slo.name for slo in slos]
     if len(set(names)) < len(names):
         raise UsageError(f"two SLOs have one name: {', '.join(names)}", "give each a name of its own")
-    return {slo.name: query(slo, params) for slo in slos}
+    asked = {slo.name: query(slo, params) for slo in slos}
+    for slo in slos:
+        if params.failed == "bad" and isinstance(asked[slo.name], RollupQuery) and slo.limits and not _of_tokens(slo):
+            asked[beside(slo)] = RollupQuery("requests", params.labels, (*params.where, *slo.where), STEP_S)
+    return asked
+
+
+def beside(slo: Slo) -> str:
+    """Name of the input that counts all requests of an SLO on one limit."""
+    return f"{slo.name}: requests"  # no SLO has a colon in its name
+
+
+def _of_tokens(slo: Slo) -> bool:
+    return slo.measures == ("gap_s",)
 
 
 def query(slo: Slo, params: SloParams) -> Query:
     """Ask for the requests of one SLO: rollups where one limit or errors say it, rows where limits go together."""
     where = (*params.where, *slo.where)
+    if slo.counters is not None:
+        return RollupQuery("metrics", (), where, STEP_S, names=slo.counters.names)
     if not in_rollups((), where) or len(slo.limits) > 1:
         names = dict.fromkeys(("ts", "status", "error_code", *slo.measures, *params.labels))
         return SpanQuery(tuple(n for n in names if SPANS.column(n)), where=where, requests_only=True, at_most=AT_MOST)
@@ -95,6 +115,8 @@ RULES = (
 """2 % of a 30-day budget in an hour, 5 % in six hours, 10 % in three days."""
 LEAST_LONG = 100
 """Requests in the long window below which no alert is given: with six, a single slow one is a burn rate of 17."""
+LEAST_SLICES = 6
+"""Slices of time in the long window: each stands for all of its requests."""
 
 BURN = {
     "burn_5m": timedelta(minutes=5),

@@ -1,7 +1,7 @@
 """From counts to the answer of `analyze slo`: budgets, burn rates, findings, and a suggestion where there is no SLO."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ import polars as pl
 from analytics import frames
 from analytics.analysis import Inputs
 from analytics.result import Finding, Result, Status
-from analytics.slo import BURN, FRAMES, LEAST_LONG, LEFT, RULES, Rule, SloParams
+from analytics.slo import BURN, FRAMES, LEAST_LONG, LEAST_SLICES, LEFT, RULES, Rule, SloParams, beside, counters
 from analytics.slo.counts import STEP, Counts, burn, burn_low, counted, groups
 from analytics.slo.objective import Slo, parse
 from analytics.stats.proportion import wilson
@@ -60,10 +60,10 @@ def answer(inputs: Inputs, params: SloParams, window: Window) -> Result:
         return Result("slo", Status.EMPTY, window, asdict(params), frames.empty(by, FRAMES), notes=_suggest(inputs))
     kept, silent = [], []
     for slo in map(parse, params.slos):
-        found = groups(counted(inputs[slo.name], slo), by, window.end) if inputs[slo.name].height else []
+        found = groups(_counts(slo, inputs, by), by, window.end)
         kept += [_examine(slo, labels, counts) for labels, counts in found]
         if not found:
-            silent.append(f"SLO {slo.name}: no requests that count ({slo.indicator}) in {window}")
+            silent.append(f"SLO {slo.name}: {_nothing(slo, inputs[slo.name])} ({slo.indicator}) in {window}")
     if not kept:
         return Result("slo", Status.EMPTY, window, asdict(params), frames.empty(by, FRAMES), notes=tuple(silent))
     rows = [_row(one, window) for one in kept]
@@ -82,11 +82,28 @@ def answer(inputs: Inputs, params: SloParams, window: Window) -> Result:
     )
 
 
+def _counts(slo: Slo, inputs: Inputs, by: Sequence[str]) -> pl.DataFrame:
+    frame, requests = inputs[slo.name], inputs.get(beside(slo))
+    if not frame.height and (requests is None or not requests.height):
+        return pl.DataFrame(schema={"bucket": pl.Datetime("us"), "n": pl.Float64, "bad": pl.Float64})
+    return counted(frame, slo, requests if requests is not None and requests.height else None, by)
+
+
+def _nothing(slo: Slo, frame: pl.DataFrame) -> str:
+    if slo.counters is None:
+        return "no requests that count"
+    return counters.unknown(frame, slo.counters) or "no counter that rose"
+
+
+def _least(slo: Slo) -> int:
+    return LEAST_SLICES if slo.slices else LEAST_LONG
+
+
 def _examine(slo: Slo, labels: dict[str, str], counts: Counts) -> Kept:
     rates: dict[str, float | None] = {}
     since: dict[str, datetime] = {}
     for rule in RULES:
-        both = _both(counts, rule, slo.allowed)
+        both = _both(counts, rule, slo)
         latest = float(both[-1])
         rates[rule.signal.name] = latest if np.isfinite(latest) else None
         calm = np.flatnonzero(~(both > rule.trigger.bound))
@@ -94,14 +111,14 @@ def _examine(slo: Slo, labels: dict[str, str], counts: Counts) -> Kept:
     return Kept(slo, labels, counts, rates, since)
 
 
-def _both(counts: Counts, rule: Rule, allowed: float) -> Array:
+def _both(counts: Counts, rule: Rule, slo: Slo) -> Array:
     """Burn rate that long and short window both show, at the end of each bucket; nan with too few requests.
 
     Of the long window the lower limit counts, so that chance does not alert; the short one only says that it goes on.
     """
     n, bad = counts.rolling(rule.long)
-    long = np.where(n >= LEAST_LONG, burn_low(n, bad, allowed), np.nan)
-    return np.asarray(np.minimum(long, burn(*counts.rolling(rule.short), allowed)))
+    long = np.where(n >= _least(slo), burn_low(n, bad, slo.allowed), np.nan)
+    return np.asarray(np.minimum(long, burn(*counts.rolling(rule.short), slo.allowed)))
 
 
 def _rate(one: Kept, rule: Rule) -> float | None:
@@ -119,7 +136,7 @@ def _row(one: Kept, window: Window) -> dict[str, Any]:
     spare = left * slo.over.total_seconds() / pace if left is not None and left > 0 and pace else None
     return one.labels | rates | {
         "slo": slo.name, "objective": slo.objective, "sli": (n - bad) / n if n else None, "sli_low": low,
-        "sli_high": high, "budget_left": left, "bad": int(bad), "n": int(n), "indicator": slo.indicator,
+        "sli_high": high, "budget_left": left, "bad": round(bad), "n": round(n), "indicator": slo.indicator,
         "exhausted_in_s": spare if pace is not None and pace > 1 else None, "over_s": slo.over.total_seconds(),
         "covered_s": covered.total_seconds(), "state": _state(one, n, left),
     }  # fmt: skip
@@ -133,8 +150,8 @@ def _rate_over(counts: Counts, span: timedelta, allowed: float) -> float | None:
 def _state(one: Kept, n: float, left: float | None) -> str:
     if any(rule.trigger.holds(_rate(one, rule)) for rule in RULES):
         return "burning"
-    if n < LEAST_LONG:
-        return f"no verdict below {LEAST_LONG} requests"
+    if n < _least(one.slo):
+        return f"no verdict below {_least(one.slo)} {one.slo.counted}"
     return "overspent" if left is not None and left < 0 else "ok"
 
 
@@ -183,8 +200,8 @@ def _finding(one: Kept, rule: Rule) -> Finding:
         expected=(0.0, rule.trigger.bound),
         since=since,
         summary=(
-            f"SLO {slo.name}{where}: {int(bad):,} of {int(n):,} requests in {format_duration(rule.long)} were not "
-            f"{slo.indicator if slo.limits else 'free of errors'}, since {format_time(since)}; {slo.allowed:.3g} is "
+            f"SLO {slo.name}{where}: {bad:,.0f} of {n:,.0f} {slo.counted} in {format_duration(rule.long)} were "
+            f"{_broken(slo)}, since {format_time(since)}; {slo.allowed:.3g} is "
             f"allowed, this is at least {_rate(one, rule):.1f} times as much"
         ),
         evidence={
@@ -194,6 +211,12 @@ def _finding(one: Kept, rule: Rule) -> Finding:
     )  # fmt: skip
 
 
+def _broken(slo: Slo) -> str:
+    if slo.counters is not None or slo.slices is not None:
+        return f"bad ({slo.indicator})"
+    return f"not {slo.indicator}" if slo.limits else "not free of errors"
+
+
 def _notes(kept: Sequence[Kept], rows: Sequence[dict[str, Any]], inputs: Inputs, params: SloParams) -> tuple[str, ...]:
     made = []
     for one, row in zip(kept, rows, strict=True):
@@ -201,20 +224,39 @@ def _notes(kept: Sequence[Kept], rows: Sequence[dict[str, Any]], inputs: Inputs,
         if row["covered_s"] < 0.95 * row["over_s"]:
             covered = format_duration(timedelta(seconds=round(row["covered_s"])))
             made.append(f"{who}: the budget is for {format_duration(one.slo.over)}, requests are known for {covered}")
-        if one.counts.last(timedelta(hours=1))[0] < LEAST_LONG:
-            made.append(f"{who}: no fast alert below {LEAST_LONG} requests in 1h")
+        if one.slo.counters is not None and (gone := counters.unknown(inputs[one.slo.name], one.slo.counters)):
+            made.append(f"{who}: {gone}; a counter appears with its first event, so none was bad")
+        if one.counts.last(timedelta(hours=1))[0] < _least(one.slo):
+            made.append(f"{who}: no fast alert below {_least(one.slo)} {one.slo.counted} in 1h")
         share = inputs[one.slo.name]
         if "share_read" in share.columns and float(share["share_read"].min() or 1.0) < 1:  # type: ignore[arg-type]
             made.append(f"{who}: counted in {float(share['share_read'].min()):.1%} of the traces")  # type: ignore[arg-type]
-    if any(not one.slo.limits or "ts" in inputs[one.slo.name].columns for one in kept):
+    by_request = [one.slo for one in kept if one.slo.counters is None]
+    if any(not slo.limits or "ts" in inputs[slo.name].columns for slo in by_request):
         made.append("a request that failed is bad")
-    if any(one.slo.limits and "ts" not in inputs[one.slo.name].columns for one in kept):
+    rolled = dict.fromkeys(slo for slo in by_request if slo.limits and "ts" not in inputs[slo.name].columns)
+    if rolled:
         made.append("of one limit, requests count that state the measure; limits are exact within 1 % (rollups)")
+    for slo in rolled:
+        made += _stating_none(slo, inputs)
     dropped = [name for name in params.by if name not in params.labels]
     if dropped:
         made.append(f"budgets cannot be kept by {', '.join(dropped)}: rollups do not know it")
     made.append("windows are whole buckets of 5m and reach up to 5m further back")
     return tuple(made)
+
+
+def _stating_none(slo: Slo, inputs: Inputs) -> list[str]:
+    """How many requests state no latency, and what became of them."""
+    requests = inputs.get(beside(slo))
+    if requests is None or not requests.height:
+        return []
+    found = counted(inputs[slo.name], replace(slo, slices=None), requests)
+    failed, silent = (int(found[name].sum()) for name in ("failed", "silent"))
+    if not failed + silent:
+        return []
+    none = f"{slo.name}: {failed + silent:,} requests state no {slo.measures[0]}"
+    return [f"{none}: {failed:,} of them failed and are bad, {silent:,} do not count"]
 
 
 def _suggest(inputs: Inputs) -> tuple[str, ...]:

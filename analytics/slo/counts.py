@@ -9,10 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analytics import frames
-from analytics.slo import STEP_S
+from analytics.slo import STEP_S, counters
 from analytics.slo.objective import Slo
 from analytics.stats.proportion import wilson
 from analytics.stats.smoothed import Array
+from store.query import ROLLUP_DIMENSIONS
 
 STEP = timedelta(seconds=STEP_S)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,8 +49,29 @@ class Counts:
         return self.n[1:] - self.n[low], self.bad[1:] - self.bad[low]
 
 
-def counted(frame: pl.DataFrame, slo: Slo) -> pl.DataFrame:
-    """Columns bucket, n, bad and labels of one SLO, whichever query gave the frame."""
+def counted(
+    frame: pl.DataFrame, slo: Slo, requests: pl.DataFrame | None = None, by: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Columns bucket, n, bad and labels of one SLO, whichever query gave the frame; n counts slices where it has any.
+
+    `requests` counts all requests beside one limit: those that failed and state no latency are bad.
+    """
+    if slo.slices is None:
+        return _requests(frame, slo, requests, by)
+    width, share = slo.slices.width, slo.slices.share
+    kept = _requests(frame, slo, requests, by).filter(pl.col("n") > 0)
+    labels = [c for c in kept.columns if c in ROLLUP_DIMENSIONS]
+    at = pl.col("bucket").dt.truncate(f"{round(width.total_seconds())}s")
+    wide = kept.group_by(*labels, at).agg(pl.col("n").sum(), pl.col("bad").sum())
+    lost = pl.col("bad") / pl.col("n")
+    if share is not None:
+        lost = (1.0 - lost < share - 1e-12).cast(pl.Float64)
+    return wide.with_columns(lost.alias("bad"), pl.lit(1).alias("n"))
+
+
+def _requests(frame: pl.DataFrame, slo: Slo, requests: pl.DataFrame | None, by: Sequence[str]) -> pl.DataFrame:
+    if slo.counters is not None:
+        return counters.counted(frame, slo.counters, by)
     if "ts" in frame.columns:
         return _of_rows(frame, slo)
     if not slo.limits:
@@ -58,7 +80,29 @@ def counted(frame: pl.DataFrame, slo: Slo) -> pl.DataFrame:
         )
     within = next((name for name in frame.columns if name.startswith("within_")), None)
     good = pl.col(within).fill_null(0) if within else pl.lit(0)
-    return frame.with_columns(pl.col("n").fill_null(0), (pl.col("n").fill_null(0) - good).clip(0).alias("bad"))
+    known = frame.with_columns(pl.col("n").fill_null(0), (pl.col("n").fill_null(0) - good).clip(0).alias("bad"))
+    return known if requests is None else _with_failed(known, requests)
+
+
+def _with_failed(known: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """Add requests that failed and state no latency, as bad ones.
+
+    Rollups count failures and latencies apart: as many failed without one as there are requests without, at most all
+    that failed.
+    """
+    keys = [c for c in requests.columns if c in ("bucket", *ROLLUP_DIMENSIONS)]
+    both = requests.select(*keys, "requests", "errors").join(
+        known.select(*keys, "n", "bad"), on=keys, how="full", coalesce=True, nulls_equal=True
+    )
+    both = both.with_columns(pl.col("requests", "errors", "n", "bad").fill_null(0))
+    failed = pl.min_horizontal("errors", (pl.col("requests") - pl.col("n")).clip(0))
+    return both.select(
+        *keys,
+        n=pl.col("n") + failed,
+        bad=pl.col("bad") + failed,
+        failed=failed,
+        silent=(pl.col("requests") - pl.col("n") - failed).clip(0),
+    )
 
 
 def _of_rows(frame: pl.DataFrame, slo: Slo) -> pl.DataFrame:

@@ -1,16 +1,22 @@
-"""A service level objective as one line of text: `chat-ttft: ttft_s<=2 @0.99 over 30d where service=chat`."""
+"""A service level objective as one line of text: `chat-ttft: ttft_s<=2 @0.99 over 30d where service=chat`.
+
+With slices, time counts instead of requests: `ttft_s<=2 in 95% of requests per 5m @0.99`: in 99 % of the five minutes
+95 % of the requests are good; `ttft_s<=2 per 5m @0.99`: the mean over five minutes of their shares of good ones.
+"""
 
 import re
 from dataclasses import dataclass
 from datetime import timedelta
 
+from analytics.slo.counters import Ratio, ratio
 from store.errors import UsageError
 from store.query import Where
 from store.window import format_duration, parse_duration
 
 MEASURES = ("ttft_s", "e2e_s", "tpot_s", "queue_s", "gap_s")
 GRAMMAR = (
-    "NAME: INDICATOR @OBJECTIVE [over DURATION] [where K=V [and K=V]]; INDICATOR: errors, or ttft_s<=2 & tpot_s<=0.1"
+    "NAME: INDICATOR [[in SHARE of requests] per DURATION] @OBJECTIVE [over DURATION] [where K=V [and K=V]]; "
+    "INDICATOR: errors, ttft_s<=2 & tpot_s<=0.1, or bad COUNTER{…} / COUNTER"
 )
 _LINE = re.compile(
     r"(?P<name>[^:]+):\s*(?P<sli>[^@]+?)\s*@\s*(?P<objective>\S+)(?:\s+over\s+(?P<over>\S+))?"
@@ -18,7 +24,25 @@ _LINE = re.compile(
 )
 _LIMIT = re.compile(r"(?P<measure>\w+)\s*<=?\s*(?P<limit>[0-9.eE+-]+)\s*(?P<unit>ms|s)?")
 _SAME = {"itl_s": "tpot_s", "latency_s": "e2e_s", "duration_s": "e2e_s"}
+_SLICES = re.compile(r"(?P<sli>.+?)(?:\s+in\s+(?P<share>\S+)\s+of\s+requests)?\s+per\s+(?P<width>\d+[mh])")
 MONTH = timedelta(days=30)
+BUCKET = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Time counts instead of requests: a slice of `width` is good where `share` of its requests are.
+
+    Without a share, a slice counts by its own share of good requests.
+    """
+
+    width: timedelta
+    share: float | None = None
+
+    def text(self) -> str:
+        """Write what `slices` reads."""
+        inside = "" if self.share is None else f" in {self.share!r} of requests"
+        return f"{inside} per {format_duration(self.width)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +54,8 @@ class Slo:
     objective: float
     over: timedelta = MONTH
     where: Where = ()
+    counters: Ratio | None = None
+    slices: Slices | None = None
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -44,7 +70,14 @@ class Slo:
     @property
     def indicator(self) -> str:
         """What makes a request good, in the words of `parse`."""
-        return " & ".join(f"{m}<={limit:g}" for m, limit in self.limits) or "errors"
+        good = " & ".join(f"{m}<={limit:g}" for m, limit in self.limits) or "errors"
+        good = self.counters.text() if self.counters else good
+        return good + (self.slices.text() if self.slices else "")
+
+    @property
+    def counted(self) -> str:
+        """What is counted: requests or slices of time."""
+        return "slices of time" if self.slices else "requests"
 
     def text(self) -> str:
         """Write the line that `parse` reads."""
@@ -61,9 +94,27 @@ def parse(text: str) -> Slo:
     over = parse_duration(found["over"]) if found["over"] else MONTH
     if over < timedelta(hours=1):
         raise UsageError(f"SLO {found['name']!r}: over cannot be {found['over']!r}", "at least 1h")
-    return Slo(
-        found["name"].strip(), indicator(found["sli"]), objective(found["objective"]), over, _where(found["where"])
-    )
+    return of_parts(found["name"].strip(), found["sli"], objective(found["objective"]), over, _where(found["where"]))
+
+
+def of_parts(name: str, sli: str, target: float, over: timedelta, where: Where) -> Slo:
+    """Make an objective of an indicator as text. Raises UsageError that names what is wrong."""
+    sli, by_time = slices(sli)
+    of = ratio(sli)
+    if of is not None and where and not all(key in ("service", "instance", "job") for key, _ in where):
+        raise UsageError(f"SLO {name!r}: counters are chosen by their selectors", "move the labels from where into {}")
+    return Slo(name, () if of else indicator(sli), target, over, where, of, by_time)
+
+
+def slices(text: str) -> tuple[str, Slices | None]:
+    """Split an indicator from the slices of time it is judged in."""
+    found = _SLICES.fullmatch(text.strip())
+    if found is None:
+        return text, None
+    width = parse_duration(found["width"])
+    if width < BUCKET or width % BUCKET:
+        raise UsageError(f"slices cannot be {found['width']}", "requests are counted in 5m: give a multiple of that")
+    return found["sli"], Slices(width, objective(found["share"]) if found["share"] else None)
 
 
 def objective(text: str) -> float:

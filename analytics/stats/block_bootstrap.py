@@ -135,29 +135,27 @@ def _newton(near: _Near, tau: float, beta: Array, counts: Array, widths: tuple[f
     upper = np.triu_indices(p)
     products = near.design[:, upper[0]] * near.design[:, upper[1]]
     weights = counts.T[near.cell] * near.weight
-    linear = counts @ near.linear
+    linear = counts @ near.linear - (tau - 0.5) * (weights.T @ near.design)
     betas = np.tile(beta, (counts.shape[0], 1))
-    above, scratch = np.empty_like(weights), np.empty_like(weights)
+    side, scratch = np.empty_like(weights), np.empty_like(weights)
     diagonal = np.arange(p)
     for width in (near.width * ratio / widths[0] for ratio in widths):
-        np.matmul(near.design, betas.T, out=above)  # in place: fresh matrices of this size cost more than the sums
-        np.subtract(near.y[:, None], above, out=above)
-        above *= 0.5 / width
-        np.tanh(above, out=above)
-        above *= 0.5
-        above += 0.5
-        np.subtract(above, 1.0 - tau, out=scratch)
-        scratch *= weights
-        gradient = linear - scratch.T @ near.design
-        np.subtract(1.0, above, out=scratch)
-        scratch *= above
+        np.matmul(near.design, betas.T, out=side)  # in place: fresh matrices of this size cost more than the sums
+        np.subtract(near.y[:, None], side, out=side)
+        side *= 0.5 / width
+        np.tanh(side, out=side)
+        np.multiply(side, weights, out=scratch)
+        gradient = linear - 0.5 * (scratch.T @ near.design)
+        np.multiply(side, side, out=scratch)
+        np.subtract(1.0, scratch, out=scratch)
         scratch *= weights
         curve = np.zeros((counts.shape[0], p, p))
-        curve[:, upper[0], upper[1]] = (scratch.T @ products) / width
+        curve[:, upper[0], upper[1]] = (scratch.T @ products) / (4.0 * width)
         curve[:, upper[1], upper[0]] = curve[:, upper[0], upper[1]]
         curve[:, diagonal, diagonal] += 1e-6 * np.trace(curve, axis1=1, axis2=2)[:, None] + 1e-300
         step = -np.linalg.solve(curve, gradient[:, :, None])[:, :, 0]
-        stretch = (np.abs(near.design @ step.T) / (near.reach[:, None] + width)).max(axis=0)
+        np.matmul(near.design / (near.reach[:, None] + width), step.T, out=scratch)
+        stretch = np.maximum(scratch.max(axis=0), -scratch.min(axis=0))
         betas = betas + step * np.minimum(1.0, 3.0 / np.maximum(stretch, 1e-300))[:, None]
     return betas
 

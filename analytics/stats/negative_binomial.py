@@ -15,6 +15,10 @@ SHRINK = 20.0
 MANY, PER_BLOCK = 40, 5
 """With so many events the first rate is the median over blocks of so many: half of the time may be a burst."""
 
+RATIOS, GRID = (1e-2, 1e3), 60
+"""Smallest and (at least) largest ratio of the prior, and steps between: 21 % each."""
+PRIOR_CELLS, STEPS, MOST_CELLS = 10.0, 60, 4_000
+
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
@@ -97,5 +101,44 @@ def adjusted(p: Array) -> Array:
 
 
 def shrunk_ratio(counts: Array, expected: Array) -> Array:
-    """Posterior mean of count over expectation under a gamma prior of mean 1 and weight of one event."""
-    return np.asarray((counts + 1) / (expected + 1))
+    """Posterior mean of count over expectation, under a prior of such ratios that is estimated from all cells.
+
+    The prior is weights on a grid of ratios, by expectation maximisation (Laird 1978; Koenker & Mizera 2014), so that
+    calm cells keep calm and the few large ratios keep theirs, which one gamma cannot. An exponential prior of mean 1
+    counts as PRIOR_CELLS more cells and is all there is where cells are few; no cell is part of its own prior, unless
+    there are thousands. nan as expected.
+    """
+    known = np.isfinite(expected) & (expected > 0)
+    made = np.full(counts.shape, np.nan)
+    if not known.any():
+        return made
+    y, e = counts[known], expected[known]
+    top = max(RATIOS[1], 2.0 * float((y / e).max()))
+    grid = np.geomspace(RATIOS[0], top, GRID)
+    assumed = grid * np.exp(-grid)  # of an exponential, per step of the logarithm
+    assumed /= assumed.sum()
+    step = -(-y.size // MOST_CELLS)
+    weights, own = _prior(_likelihood(y[::step], e[::step], grid), assumed)
+    others = weights - own if step == 1 else weights
+    for start in range(0, y.size, MOST_CELLS):
+        part = slice(start, start + MOST_CELLS)
+        posterior = _likelihood(y[part], e[part], grid) * others
+        y[part] = (posterior @ grid) / posterior.sum(axis=1)
+    made[known] = y
+    return made
+
+
+def _likelihood(y: Array, expected: Array, grid: Array) -> Array:
+    """Poisson likelihood of each cell at each ratio, relative to the largest of the cell."""
+    log = y[:, None] * np.log(grid) - expected[:, None] * grid
+    return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
+
+
+def _prior(likelihood: Array, assumed: Array) -> tuple[Array, Array]:
+    """Cells that lie at each ratio, those of the assumed prior included, and the part of each cell in that."""
+    weights, own = assumed, likelihood
+    for _ in range(STEPS):
+        own = likelihood * weights
+        own /= own.sum(axis=1, keepdims=True)
+        weights = own.sum(axis=0) + PRIOR_CELLS * assumed
+    return weights, own

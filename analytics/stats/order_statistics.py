@@ -24,9 +24,18 @@ def limit_ranks(
     return low.astype(np.int64), np.minimum(high, size + 1.0).astype(np.int64)
 
 
-def quantile_limits(values: Array, q: float, confidence: float = 0.95) -> tuple[float | None, float | None]:
-    """Lower and upper confidence limit of the q-quantile of unordered values; None where the sample gives none."""
+def quantile_limits(
+    values: Array, q: float, confidence: float = 0.95, effect: float = 1.0
+) -> tuple[float | None, float | None]:
+    """Lower and upper confidence limit of the q-quantile of unordered values; None where the sample gives none.
+
+    Values that cluster are worth n / `effect`: the ranks are those of so many, stretched to n (Woodruff 1952, with the
+    design effect of the share below the quantile).
+    """
     ordered = np.sort(values)
-    low, high = (int(rank[0]) for rank in limit_ranks(np.array([ordered.size]), q, confidence))
-    lower = float(ordered[low - 1]) if low >= 1 else None
-    return lower, float(ordered[high - 1]) if high <= ordered.size and high >= 1 else None
+    size = max(int(ordered.size / effect), min(ordered.size, 1))
+    low, high = (int(rank[0]) for rank in limit_ranks(np.array([size]), q, confidence))
+    stretch = ordered.size / size if size else 1.0
+    first, last = int(np.floor(low * stretch)), int(np.ceil(high * stretch))
+    lower = float(ordered[first - 1]) if low >= 1 else None
+    return lower, float(ordered[min(last, ordered.size) - 1]) if 1 <= high <= size else None

@@ -6,7 +6,7 @@ Newton on the rest, then the exact vertex. statsmodels' QuantReg takes 30 to 50 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,11 +67,12 @@ class _Rows:
             yield start, self.design[part], self.y[part]
 
 
-def fit(design: Array, y: Array, tau: float) -> QuantileFit:
+def fit(design: Array, y: Array, tau: float, near: Array | None = None) -> QuantileFit:
     """Fit the tau-quantile of y (n,) on the design design (n, p); column 0 of design is the constant 1.
 
-    Deterministic. Rows must be finite and the columns linearly independent (see `usable_columns`). Raises ValueError
-    for a tau outside (0, 1) or fewer rows than columns.
+    `near` are coefficients to begin from, such as those of a fit to all but one column: they change how soon the
+    optimum is found, not which. Deterministic. Rows must be finite and the columns linearly independent (see
+    `usable_columns`). Raises ValueError for a tau outside (0, 1) or fewer rows than columns.
     """
     n, p = design.shape
     if not 0.0 < tau < 1.0:
@@ -84,11 +85,18 @@ def fit(design: Array, y: Array, tau: float) -> QuantileFit:
     if law is not None:
         return _checked(rows, tau, law, exact=True)[0]
     start = Problem.of(*rows.take(sample), tau)
-    beta, width = minimise(start, *starting_point(start), rows_near=10 * p)
+    begin = starting_point(start) if near is None else _from(start, np.asarray(np.linalg.solve(rows.change, near)))
+    beta, width = minimise(start, *begin, rows_near=10 * p)
     if n > DIRECT_ROWS:
         return _globbed(rows, tau, start, beta, width)
     beta, exact = descend(start, beta)
     return _checked(rows, tau, beta, exact=exact)[0]
+
+
+def _from(problem: Problem, beta: Array) -> tuple[Array, float]:
+    """Coefficients to begin from, and a bandwidth as wide as the tail of their residuals."""
+    _constant, width = starting_point(replace(problem, y=problem.y - problem.design @ beta))
+    return beta, width
 
 
 def fit_smallest(y: Array, tau: float) -> QuantileFit:

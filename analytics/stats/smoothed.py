@@ -1,7 +1,7 @@
 """Smoothed check loss: quantile regression as a Newton problem, with rows that are surely on one side as plain sums.
 
-Convolution smoothing after He, Pan, Tan & Zhou (2021, "conquer"), with a logistic kernel: one `tanh` gives weight and
-slope, and its tails keep the Hessian regular when few rows lie near the quantile (a compact kernel does not).
+Convolution smoothing after He, Pan, Tan & Zhou (2021, "conquer"), with a logistic kernel: one exponential gives weight
+and slope, and its tails keep the Hessian regular when few rows lie near the quantile (a compact kernel does not).
 """
 
 from dataclasses import dataclass
@@ -52,47 +52,61 @@ def minimise(problem: Problem, start: Array, width: float, rows_near: int) -> tu
     """
     beta = start
     while True:
-        beta = _newton(problem, beta, width)
-        residuals = problem.y - problem.design @ beta
-        upper = 0.5 + 0.5 * np.tanh(residuals / (2.0 * width))
+        beta, residuals = _newton(problem, beta, width)
+        upper, _soft = _soft_step(residuals / width)
         if 4.0 * float(upper @ (1.0 - upper)) <= rows_near or width < 1e-12 * (1.0 + float(np.abs(residuals).max())):
             return beta, width
         width /= _SHRINK
 
 
-def _newton(problem: Problem, beta: Array, width: float) -> Array:
-    residuals = problem.y - problem.design @ beta
-    loss = _loss(problem, beta, residuals, width)
+def _newton(problem: Problem, beta: Array, width: float) -> tuple[Array, Array]:
+    """Minimum of the smoothed loss and its residuals."""
+    design, diagonal = problem.design, np.arange(beta.size)
+    residuals = problem.y - design @ beta
+    upper, loss = _at(problem, beta, residuals, width)
     reach = 1e3 * (width + float(np.abs(residuals).max(initial=0.0)))
     for _ in range(_STEPS):
-        upper = 0.5 + 0.5 * np.tanh(residuals / (2.0 * width))
-        gradient = problem.linear - problem.design.T @ (upper - (1.0 - problem.tau))
-        curve = problem.design.T @ (problem.design * (upper * (1.0 - upper) / width)[:, None])
-        curve[np.diag_indices_from(curve)] += 1e-10 * (1e-300 + np.trace(curve))
-        step = -np.linalg.lstsq(curve, gradient, rcond=None)[0]
+        gradient = problem.linear - design.T @ (upper - (1.0 - problem.tau))
+        curve = design.T @ (design * (upper * (1.0 - upper) / width)[:, None])
+        curve[diagonal, diagonal] += 1e-10 * (1e-300 + np.trace(curve))
+        step = -_solved(curve, gradient)
         expected = float(-gradient @ step)
         if expected <= 1e-12 * (abs(loss) + 1e-300):
-            return beta
-        moved = problem.design @ step
+            break
+        moved = design @ step
         if not np.abs(moved).max(initial=0.0) < reach:  # the window holds no minimum: the caller widens it
-            return beta
+            break
         size = 1.0
         while True:
             tried = residuals - size * moved
-            new = _loss(problem, beta + size * step, tried, width)
+            upper, new = _at(problem, beta + size * step, tried, width)
             if new <= loss - 1e-4 * size * expected:
                 break
             size *= 0.4
             if size < 1e-8:
-                return beta
+                return beta, residuals
         done = loss - new <= 1e-9 * abs(loss)
         beta, residuals, loss = beta + size * step, tried, new
         if done:
-            return beta
-    return beta
+            break
+    return beta, residuals
 
 
-def _loss(problem: Problem, beta: Array, residuals: Array, width: float) -> float:
-    scaled = residuals / width
-    soft = np.maximum(scaled, 0.0) + np.log1p(np.exp(-np.abs(scaled)))
-    return float(width * soft.sum() - (1.0 - problem.tau) * residuals.sum() + problem.linear @ beta)
+def _solved(curve: Array, gradient: Array) -> Array:
+    try:
+        return np.asarray(np.linalg.solve(curve, gradient))
+    except np.linalg.LinAlgError:  # no row near the quantile in some direction
+        return np.asarray(np.linalg.lstsq(curve, gradient, rcond=None)[0])
+
+
+def _at(problem: Problem, beta: Array, residuals: Array, width: float) -> tuple[Array, float]:
+    """Weight above of each row, and the smoothed loss."""
+    upper, soft = _soft_step(residuals / width)
+    return upper, float(width * soft.sum() - (1.0 - problem.tau) * residuals.sum() + problem.linear @ beta)
+
+
+def _soft_step(scaled: Array) -> tuple[Array, Array]:
+    """Logistic function and its integral, from one exponential."""
+    decay = np.exp(-np.abs(scaled))
+    upper = np.where(scaled > 0, 1.0, decay) / (1.0 + decay)
+    return upper, np.maximum(scaled, 0.0) + np.log1p(decay)

@@ -11,6 +11,8 @@ from analytics.stats.smoothed import Array, Problem
 
 _SLACK = 1e-9
 _STEPS_PER_COLUMN = 200
+_BATCH = 64
+_INDEPENDENT = 1e-6  # of a row's length: what is left of it beyond the rows before
 
 
 def descend(problem: Problem, beta: Array) -> tuple[Array, bool]:
@@ -80,16 +82,27 @@ def _line_search(residuals: Array, rate: Array, gain: float) -> int:
 
 
 def _basis(design: Array, distance: Array) -> NDArray[np.intp] | None:
-    """Pick the p rows nearest to the fit that are linearly independent."""
+    """Pick the p rows nearest to the fit that are linearly independent.
+
+    Requests of one scrape share their drivers, so thousands of rows may repeat each other: looked at in batches, each
+    twice as large as the one before.
+    """
     p = design.shape[1]
+    order = np.argsort(distance, kind="stable")
     rows: list[int] = []
     span = np.zeros((0, p))
-    for row in np.argsort(distance, kind="stable"):
-        rest = design[row] - span.T @ (span @ design[row])
-        norm = float(np.linalg.norm(rest))
-        if norm > 1e-6 * float(np.linalg.norm(design[row])):
-            rows.append(int(row))
-            span = np.vstack([span, rest / norm])
+    start, size = 0, _BATCH
+    while start < order.size:
+        batch = order[start : start + size]
+        rest = design[batch] - (design[batch] @ span.T) @ span
+        least = _INDEPENDENT * np.linalg.norm(design[batch], axis=1)
+        while (found := np.flatnonzero(np.linalg.norm(rest, axis=1) > least)).size:
+            first = found[0]
+            rows.append(int(batch[first]))
+            span = np.vstack([span, rest[first] / np.linalg.norm(rest[first])])
             if len(rows) == p:
                 return np.array(rows)
+            batch, rest, least = batch[first + 1 :], rest[first + 1 :], least[first + 1 :]
+            rest = rest - (rest @ span[-1])[:, None] * span[-1]
+        start, size = start + size, 2 * size
     return None

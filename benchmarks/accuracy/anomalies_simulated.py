@@ -15,6 +15,7 @@ from analytics.detect.episodes import Episode, find
 Floats = NDArray[np.float64]
 POINTS, DAY, START = 4032, 288, 1764547200
 SERIES, BATCH = 2000, 200
+DRIFT = "drift +10..30 % a day"
 SHAPE = 25.0
 """Of the gamma noise: a spread of a fifth of the mean."""
 
@@ -59,6 +60,13 @@ def contextual(values: Floats, at: int, rng: np.random.Generator) -> int:
     return at + 36
 
 
+def drift(values: Floats, at: int, rng: np.random.Generator) -> int:
+    """Up by a tenth to three tenths a day, for four days or to the end."""
+    until = min(len(values), at + 4 * DAY)
+    values[at:until] *= 1 + rng.uniform(0.1, 0.3) * np.arange(until - at) / DAY
+    return until
+
+
 def nothing(values: Floats, at: int, rng: np.random.Generator) -> int:
     """Leave the series alone: how often an episode is there by chance."""
     del values, rng
@@ -67,6 +75,7 @@ def nothing(values: Floats, at: int, rng: np.random.Generator) -> int:
 
 INCIDENTS: dict[str, Callable[[Floats, int, np.random.Generator], int]] = {
     "spike": spike, "level +40..100 %": level, "variance x4..6": variance, "flat": flat, "wrong hour": contextual,
+    DRIFT: drift,
     "nothing, for 12 h (chance)": nothing,
 }  # fmt: skip
 
@@ -80,8 +89,8 @@ def simulated() -> None:
     for batch in range(SERIES // BATCH):
         made, truth = np.empty((POINTS, BATCH)), []
         for column in range(BATCH):
-            values, at = usual(rng), int(rng.integers(9 * DAY, 13 * DAY))
             name = names[(batch * BATCH + column) % len(names)]
+            values, at = usual(rng), int(rng.integers(9 * DAY, (10 if name == DRIFT else 13) * DAY))
             truth.append((name, at, INCIDENTS[name](values, at, rng)))
             made[:, column] = values
         by_column: dict[int, list[Episode]] = defaultdict(list)
@@ -89,6 +98,7 @@ def simulated() -> None:
             by_column[episode.column].append(episode)
         for column, (name, at, until) in enumerate(truth):
             inside = [e for e in by_column[column] if e.first < until + 12 and e.last >= at]
+            inside = [e for e in inside if name != DRIFT or e.kind == "drift"]  # others are there by chance in days
             delay = min((max(e.told, at) - at for e in inside), default=np.nan) / 12
             hits[name].append((bool(inside), any(e.page for e in inside), delay))
             before = [e for e in by_column[column] if e.first >= DAY and e.last < at]

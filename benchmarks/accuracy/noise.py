@@ -41,6 +41,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Floats]] = {
     "Poisson (2)": lambda rng: rng.poisson(2.0, SHAPE).astype(float),
     "Poisson (0.01)": lambda rng: rng.poisson(0.01, SHAPE).astype(float),
     "AR(1) 0.999": lambda rng: autoregressive(rng, 0.999),
+    "random walk": lambda rng: 100 + np.cumsum(rng.normal(size=SHAPE), axis=0),
 }
 
 
@@ -50,7 +51,7 @@ def counted(values: Floats) -> dict[str, float]:
     weeks = (len(values) - DAY) * values.shape[1] / 2016
     episodes = [e for e in find(values, seconds) if e.first >= DAY]
     found = {"page": sum(e.page for e in episodes) / weeks, "listed": len(episodes) / weeks}
-    for kind in ("value", "hour", "season", "level", "flat"):
+    for kind in ("value", "hour", "season", "level", "drift", "flat"):
         found[kind] = sum(e.kind == kind for e in episodes) / weeks
     hours = (seconds // 3600 % 24)[:, None]
     found["score"] = float((scores(values, hours)[DAY:] >= NOTICE).sum() / weeks)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from analytics.root_cause import added, root_causes
+from analytics.root_cause import Times, causes
 from store.window import Window
 
 STEP = timedelta(minutes=5)
@@ -97,13 +97,13 @@ def ours(counts: bool = True, eve: bool = True, late: int = 0) -> Ranking:
     def rank(issue: Issue) -> list[str]:
         both = pl.concat([issue.calm, issue.incident])
         asked = both.filter(pl.col("name") == issue.metric).select("ts", "entity", "value")
-        times = both.filter(pl.col("name") == "requests Sum").select("ts", "entity", calls="value")
-        rows = asked.join(times, on=["ts", "entity"], how="left").with_columns(pl.col("calls").fill_null(0.0))
+        counted = both.filter(pl.col("name") == "requests Sum").select("ts", "entity", calls="value")
+        rows = asked.join(counted, on=["ts", "entity"], how="left").with_columns(pl.col("calls").fill_null(0.0))
         rows = rows if counts else rows.with_columns(calls=pl.lit(1.0))
         incident, before, between = windows(issue, late)
         worse: Literal["up", "down"] = "up" if issue.metric.startswith("latency") else "down"
-        amounts = added(rows, incident, before, between if eve else None, worse)
-        return [cause.entity for cause in root_causes(issue.calls, amounts, issue.target)]
+        times = Times(incident, before, between if eve else None)
+        return [cause.entity for cause in causes(rows, issue.calls, issue.target, times, worse)]
 
     return rank
 

@@ -14,6 +14,7 @@ from collector.files.refusals import split
 from collector.files.rows import Rows
 from collector.files.times import Clock, Times, constant_times, read_times
 from collector.files.units import unit
+from collector.files.usage import usage_tokens
 from store.columns import Kind
 from store.errors import UsageError
 from store.nearest import nearest
@@ -55,6 +56,8 @@ def decode_requests(rows: Rows, options: ImportOptions, stem: str) -> Decoded:
     plan = plan_requests(rows, options)
     times = _arrivals(rows, plan, options)
     values, not_numbers = _fields(rows, plan)
+    tokens, usage_doubts = usage_tokens(rows.frame, values.get("provider"), {*options.mapping, *options.labels})
+    values |= tokens
     values |= outcome_of(rows.frame, plan)
     values |= clear_failures(values)
     kept, refused = split(rows, [*_untimed(rows, plan, times), *not_numbers, *negatives(values)])
@@ -63,7 +66,7 @@ def decode_requests(rows: Rows, options: ImportOptions, stem: str) -> Decoded:
     attributes, cut = json_objects(rows, names, extra, options.content)
     timed = plan["ts"] is not None
     ids = _identity(rows, values, options, "" if timed else stem)
-    doubts = {"quality": _doubts(cut, timed=timed)}
+    doubts = {"quality": _doubts(cut, usage_doubts, timed=timed)}
     frame = pl.DataFrame({**values, **ids, **doubts, "ts": times.ts, "attributes": attributes}).filter(kept)
     notes = (f"ts: {times.reading}", *(f"{name} is conversation text and stays in the file" for name in content))
     spans = SPANS.conform(_complete(frame, options, stem))
@@ -146,10 +149,10 @@ def _identity(rows: Rows, values: Values, options: ImportOptions, salt: str) -> 
     return derived | {n: v.zip_with(v.is_not_null(), derived.get(n, v)) for n, v in stated.items()}
 
 
-def _doubts(cut: pl.Series, *, timed: bool) -> pl.Series:
-    words = [pl.when("cut").then(pl.lit("truncated")), pl.lit(None if timed else "no_time", pl.String)]
+def _doubts(cut: pl.Series, usage: pl.Series, *, timed: bool) -> pl.Series:
+    words = [pl.col("usage"), pl.when("cut").then(pl.lit("truncated")), pl.lit(None if timed else "no_time", pl.String)]
     joined = pl.concat_str(words, separator=",", ignore_nulls=True)
-    return cut.to_frame("cut").select(pl.when(joined != "").then(joined)).to_series()
+    return pl.DataFrame({"cut": cut, "usage": usage}).select(pl.when(joined != "").then(joined)).to_series()
 
 
 def _complete(frame: pl.DataFrame, options: ImportOptions, stem: str) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from collector.prices.cost import CostResult, cost_of, is_far_above
 from collector.prices.imported import ImportedPrices
 from collector.prices.override import read_prices
+from collector.prices.periods import Period, periods
 from collector.prices.price import Price, Rate, Tier
 from collector.prices.pricing import PriceSource, Pricing
 from collector.prices.usage import Usage, latest_usage, read_usage
@@ -10,6 +11,7 @@ from collector.prices.usage import Usage, latest_usage, read_usage
 __all__ = [
     "CostResult",
     "ImportedPrices",
+    "Period",
     "Price",
     "PriceSource",
     "Pricing",
@@ -19,6 +21,7 @@ __all__ = [
     "cost_of",
     "is_far_above",
     "latest_usage",
+    "periods",
     "read_prices",
     "read_usage",
 ]

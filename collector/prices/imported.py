@@ -1,7 +1,7 @@
 """`ImportedPrices`: the price of a model at a time, from the lists that were imported."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
@@ -34,16 +34,24 @@ class ImportedPrices:
 
         Without a provider the name must be the one that the list uses.
         """
-        name, who = model.lower(), billed_by(provider)
         moment = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
-        matching = [row for row in self._named.get(name, ()) if _is_about(row, who, name)]
-        matching += [row for row in self._patterns if fnmatchcase(name, row["model"]) and _bills(row, who)]
         newest: dict[str, Row] = {}
-        for row in sorted(matching, key=lambda row: row["valid_from"]):
+        for row in sorted(self._about(provider, model), key=lambda row: row["valid_from"]):
             if row["valid_from"] <= moment:
                 newest[row["price_id"]] = row
         held = [row for row in newest.values() if row["valid_to"] is None or moment < row["valid_to"]]
         return price_of(min(held, key=_rank)) if held else None
+
+    def moments(self, provider: str | None, model: str) -> Iterator[datetime]:
+        """Yield every time (aware) at which a price of a model starts or ends."""
+        for row in self._about(provider, model):
+            yield from (at.replace(tzinfo=UTC) for at in (row["valid_from"], row["valid_to"]) if at is not None)
+
+    def _about(self, provider: str | None, model: str) -> list[Row]:
+        """Return the rows whose names and patterns mean that model."""
+        name, who = model.lower(), billed_by(provider)
+        named = [row for row in self._named.get(name, ()) if _is_about(row, who, name)]
+        return named + [row for row in self._patterns if fnmatchcase(name, row["model"]) and _bills(row, who)]
 
 
 def _bills(row: Row, provider: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from collector.prices.price import Price, Rate, Tier, TokenKind
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
         MatchLogic,
         ModelInfo,
         ModelPrice,
+        Provider,
+        StartDateConstraint,
+        TimeOfDateConstraint,
     )
 
 _KEYS = {
@@ -38,14 +41,11 @@ def library_price(provider: str | None, model: str, at: datetime) -> Price | Non
     A provider that the library does not know has no list price: the same model costs another price elsewhere. Without a
     provider the name decides, by its prefix ('openai/gpt-4o') or by what the library says of names.
     """
-    from genai_prices.data_snapshot import get_snapshot
-
     name = model.lower()
-    owner_id = _PROVIDERS.get((provider or _BY_NAME).lower(), provider or _BY_NAME)
-    try:
-        owner, info = get_snapshot().find_provider_model(name, None, owner_id, None)
-    except LookupError:
+    known = _known(provider, name)
+    if known is None:
         return None
+    owner, info = known
     moment = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     rates = _rates(info.get_prices(moment))
     if not rates:
@@ -58,6 +58,43 @@ def library_price(provider: str | None, model: str, at: datetime) -> Price | Non
         f"{owner.id}/{info.id}", rates, batch if _has_batch(info, moment) else None, "USD",
         by_rule=names.isdisjoint((info.id.lower(), *_exact(info.match))), origin="genai-prices",
     )  # fmt: skip
+
+
+def library_moments(provider: str | None, model: str, start: datetime, end: datetime) -> Iterator[datetime]:
+    """Yield every time at which a list price may change; by time of day those from start to end (aware)."""
+    known = _known(provider, model.lower())
+    if known is None:
+        return
+    prices, variants = known[1].prices, known[1].price_variants or ()
+    conditions = [price.constraint for price in prices] if isinstance(prices, list) else []
+    for condition in (*conditions, *(variant.constraint for variant in variants)):
+        if condition is not None:
+            yield from _changes(condition, start, end)
+
+
+def _changes(
+    condition: "StartDateConstraint | TimeOfDateConstraint", start: datetime, end: datetime
+) -> Iterator[datetime]:
+    """Yield when a condition begins or ceases to hold."""
+    if hasattr(condition, "start_date"):
+        yield datetime.combine(condition.start_date, time(0), UTC)
+        return
+    first = start.astimezone(UTC).date() - timedelta(days=1)
+    for day in (first + timedelta(days=number) for number in range((end.date() - first).days + 2)):
+        for at in (condition.start_time, condition.end_time):
+            yield datetime.combine(day, at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _known(provider: str | None, name: str) -> "tuple[Provider, ModelInfo] | None":
+    """Find a model by its provider and name in lower case."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    owner_id = _PROVIDERS.get((provider or _BY_NAME).lower(), provider or _BY_NAME)
+    try:
+        owner, info = get_snapshot().find_provider_model(name, None, owner_id, None)
+    except LookupError:
+        return None
+    return owner, info
 
 
 def _rates(price: "ModelPrice") -> Mapping[TokenKind, Rate]:

@@ -1,11 +1,11 @@
 """`Pricing`: the price of a model at a time: a person's own prices first, then imported lists, then the library."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from collector.prices.imported import ImportedPrices
-from collector.prices.library import library_price
+from collector.prices.library import library_moments, library_price
 from collector.prices.override import Entry
 from collector.prices.price import Price
 
@@ -52,6 +52,16 @@ class Pricing:
         if self._library and (price := library_price(provider, model, moment)):
             return PriceSource.LIBRARY, price
         return None
+
+    def moments(self, provider: str | None, model: str, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield every time (UTC) at which the price of a model may change; by time of day those from start to end."""
+        for entry in self._own:
+            if entry.valid_from is not None and entry.names_model(provider, model):
+                yield entry.valid_from.astimezone(UTC)
+        if self._imported is not None:
+            yield from self._imported.moments(provider, model)
+        if self._library:
+            yield from library_moments(provider, model, start, end)
 
     def _override(self, provider: str | None, model: str, moment: datetime) -> Price | None:
         started = [

@@ -1,14 +1,21 @@
 """The figures of every analysis, in the order of a page. An analysis without an entry has its tables alone."""
 
+from dashboards.charts.banded import Banded
 from dashboards.charts.bars import Bars
 from dashboards.charts.budgets import BurnRates
+from dashboards.charts.cachecurve import CacheCurve
+from dashboards.charts.costs import CostBands
 from dashboards.charts.curve import QuantileDifference
 from dashboards.charts.decomposition import Decomposition
 from dashboards.charts.episodes import Episodes
 from dashboards.charts.errormap import ErrorMap
+from dashboards.charts.front import ParetoFront
 from dashboards.charts.lines import Lines
 from dashboards.charts.plate import Chart
 from dashboards.charts.streams import Jitter, WorstGaps
+from dashboards.charts.tiers import CostByQuantity
+from dashboards.charts.tornado import Tornado
+from dashboards.charts.unitcost import UnitCost
 
 CHARTS: dict[str, tuple[Chart, ...]] = {
     "latency": (
@@ -49,6 +56,10 @@ CHARTS: dict[str, tuple[Chart, ...]] = {
             frame="anomalies", lane=("series", "labels"), loud=("level", "page"),
             title="{count} in {lanes} series; red ones rest on more than one look",
         ),
+        Banded(
+            frame="values", key=("series", "labels"), marks="anomalies", loud=("level", "page"),
+            title="Values of the {count} foremost, with what is usual as a band and episodes shaded",
+        ),
     ),
     "stream": (
         Lines(
@@ -84,6 +95,44 @@ CHARTS: dict[str, tuple[Chart, ...]] = {
             frame="windows", ts="bucket", columns=(("hit_ratio", "hit ratio"), ("ceiling", "ceiling")), unit="ratio",
             axis="blocks found", title="The hit ratio peaked at {peak}, {at}",
         ),
+        CacheCurve(),
+        Bars(
+            frame="tiers", label=("medium", "source"), value="hit_ratio", low="hits_low", high="hits_high",
+            unit="ratio", axis="lookups found", title="{label} finds {value} of what is looked up there",
+        ),
+        Bars(
+            frame="shards", label=("shard",), value="share", unit="ratio", axis="share of the load",
+            title="{label} has the largest share of the load, {value}",
+        ),
+    ),
+    "tokens": (
+        Bars(
+            frame="models", label=("model", "currency"), value="cost", axis="cost of the tokens", whole=True,
+            title="{label} costs most, {value} in this window",
+        ),
+        Bars(
+            frame="kinds", label=("model", "kind"), value="cost", axis="cost by kind of token", whole=True,
+            title="{label} tokens cost most, {value}",
+        ),
+        Bars(
+            frame="tenants", label=("tenant", "currency"), value="cost", axis="cost of the tokens", whole=True,
+            title="{label} is the dearest tenant, {value}",
+        ),
+        Bars(
+            frame="bills", label=("provider", "source", "day"), value="capture", unit="ratio", whole=True,
+            axis="computed over billed", title="Of {label}, {value} is traced at most", only=("model", ""),
+        ),
+    ),
+    "cost": (
+        CostBands(),
+        Bars(
+            frame="explained", label=("item",), value="total", centre=0.0, axis="change of cost",
+            title="{label} changed most, by {value}",
+        ),
+        Lines(
+            frame="days", ts="day", by="service", columns=(("cost", "cost"),), axis="cost of a day",
+            title="The cost of a day peaked at {peak}, {at}",
+        ),
     ),
     "ab": (
         QuantileDifference(frame="quantiles", q="tau", value="difference_s"),
@@ -107,4 +156,24 @@ CHARTS: dict[str, tuple[Chart, ...]] = {
             only=("on", "spread"),
         ),
     ),
+    "connections": (
+        UnitCost(),
+        Lines(
+            frame="buckets", by="side", columns=(("reuse", "reuse"),), axis="requests per connection opened",
+            title="Connections carried {peak} requests each at best, {at}",
+        ),
+        Lines(
+            frame="buckets", by="side", columns=(("handshake_share", "handshakes"),), unit="ratio",
+            axis="time in handshakes", title="Handshakes took at most {peak} of the time, {at}",
+        ),
+    ),
+    "whatif": (
+        Tornado(),
+        Bars(
+            frame="yearly", label=("part", "currency"), value="scenario", low="scenario_low", high="scenario_high",
+            axis="cost of a year in the scenario", title="A year costs {value} ({label}) in the scenario",
+        ),
+    ),
+    "tiers": (CostByQuantity(),),
+    "pareto": (ParetoFront(),),
 }  # fmt: skip

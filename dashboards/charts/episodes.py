@@ -63,7 +63,7 @@ class Episodes:
         return Drawn(title, plate.subtitle(facts), {"data": [bars], "layout": layout}, height)
 
     def _name(self, row: dict[str, Any]) -> str:
-        return ", ".join(part for name in self.lane if (part := _short(row[name]))) or words.UNNAMED
+        return ", ".join(part for name in self.lane if (part := short(row[name]))) or words.UNNAMED
 
     def _bars(self, plate: Plate, frame: "pl.DataFrame", start: Any, length: Any, lane: list[int]) -> Figure:
         keep = [i for i, place in enumerate(lane) if place >= 0]
@@ -88,7 +88,7 @@ class Episodes:
         }
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     """Write a label; JSON labels as their values."""
     text = str(value or "")
     if not text.startswith("{"):

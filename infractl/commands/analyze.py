@@ -9,7 +9,7 @@ import click
 
 from analytics.catalog import ANALYSES
 from infractl.render import FORMATS
-from infractl.settings import store_options, zone_option
+from infractl.settings import configured, current_config, store_options, zone_option
 from store.errors import ExitCode
 from store.zone import utc_window
 
@@ -98,18 +98,26 @@ def _option(field: "Field[Any]") -> click.Option:
 def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any]) -> int:
     """Run, render, write; exit code 1 when a finding is as bad as --fail-on, that of the error where one failed."""
     from analytics.result import Severity
-    from infractl.access import open_access
+    from infractl.access import Access, open_access
+    from infractl.pricing import own_prices
     from infractl.render import render
     from infractl.report import ask_all, html_of, text_of
+    from infractl.unasked import NoStore, asks_nothing
 
     window = _window(options)
     asked = params | {"where": [_pair(text) for text in options["where"]]}
-    access = open_access(options["data"], options["server"])
+    config, zone = current_config(), options["time_zone"]
+    if len(names) == 1 and asks_nothing(names[0], asked):
+        access: NoStore | Access = NoStore()
+    else:
+        access = open_access(options["data"], options["server"], prices=own_prices(config))
     try:
-        results, failures = ask_all(names, lambda name: access.analyze(name, _configured(name) | asked, window))
+        results, failures = ask_all(
+            names, lambda name: access.analyze(name, configured(config, name, zone) | asked, window)
+        )
     finally:
         access.close()
-    form, zone = options["format"], options["time_zone"]
+    form = options["format"]
     if form == "html":
         text = html_of(results, failures, options["server"] or str(options["data"]), zone)
     else:
@@ -127,16 +135,6 @@ def _answer(names: Sequence[str], params: dict[str, Any], options: dict[str, Any
     if failures:
         return failures[0].code
     return ExitCode.FINDINGS if limit is not None and worst >= limit else ExitCode.OK
-
-
-def _configured(name: str) -> dict[str, Any]:
-    """Parameters that an analysis has from a section of the configuration file of its own."""
-    if name != "slo":
-        return {}
-    from infractl.settings import current_config
-    from infractl.slos import slo_texts
-
-    return {"slos": slo_texts(current_config())}
 
 
 def _window(options: dict[str, Any]) -> str | None:

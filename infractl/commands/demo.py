@@ -42,9 +42,10 @@ def _load(database: "Database") -> None:
 
 def _analyze(database: "Database") -> "list[Result]":
     from analytics.catalog import ANALYSES
+    from infractl.priced import PricedReader
     from infractl.runner import run_named
 
-    return [run_named(database, name, {}, None) for name in ANALYSES]
+    return [run_named(PricedReader(database), name, {}, None) for name in ANALYSES]
 
 
 def _report(results: "list[Result]") -> None:

@@ -57,7 +57,7 @@ def command(data: Path, base_path: str, time_zone: "ZoneInfo", **ports: Any) -> 
         content=content(config),
         telemetry=telemetry(config),
         store=store_settings(config),
-        schedules=schedules(config),
+        schedules=schedules(config, time_zone),
     )
     serve(options, announce)
 

@@ -23,7 +23,7 @@ from collector.browser import script as browser
 from infractl import wire
 from infractl.exposition import Exposition
 from infractl.maintenance import maintain
-from infractl.runner import run_named
+from infractl.runner import Reader, run_named
 from store.batch import Batch, Receipt
 from store.database import Database
 from store.errors import BusyError, ExitCode, InfractlError, UsageError
@@ -56,12 +56,14 @@ class Api:
     def __init__(
         self,
         database: Database,
+        reader: Reader,
         submit: Callable[[Batch], "Future[Receipt]"],
         exposition: Exposition,
         status: Callable[[], Mapping[str, Any]],
         doctor: Callable[[timedelta, Mapping[str, float]], Mapping[str, Any]],
     ) -> None:
-        self._database, self._submit, self._exposition = database, submit, exposition
+        self._database, self._reader = database, reader
+        self._submit, self._exposition = submit, exposition
         self._status, self._doctor = status, doctor
 
     def routes(self) -> list[Route]:
@@ -124,7 +126,7 @@ class Api:
         """Run one analysis: ?window=24h|A..B&params={JSON}."""
         params = _json_object(request.query_params.get("params", "{}"))
         window = request.query_params.get("window")
-        result = await run_in_threadpool(run_named, self._database, request.path_params["name"], params, window)
+        result = await run_in_threadpool(run_named, self._reader, request.path_params["name"], params, window)
         return Response(to_json(result), media_type="application/json")
 
     async def sql(self, request: Request) -> Response:

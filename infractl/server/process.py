@@ -44,6 +44,7 @@ from infractl.doctor.facts import gather
 from infractl.doctor.report import report
 from infractl.exposition import Exposition
 from infractl.fleet import fleet
+from infractl.priced import PricedReader
 from infractl.pricing import recent_models
 from infractl.server import selftrace
 from infractl.server.api import Api
@@ -141,9 +142,10 @@ class _Process:
         self.prober = Prober(options.probes, self.submit)
         self.upkeep = Upkeep(database)
         self.exposition.watch_store(self.upkeep.gauges)
-        self.scheduler = Scheduler(database, _jobs(options), self.exposition, tracer, options.clock)
-        self.source = StoreSource(database, tracer, self.status, lambda: self.scheduler.latest)
-        self.api = Api(database, self.submit, self.exposition, self.fleet_status, self.doctor)
+        reader = PricedReader(database, options.prices)
+        self.scheduler = Scheduler(reader, _jobs(options), self.exposition, tracer, options.clock)
+        self.source = StoreSource(database, reader, tracer, self.status, lambda: self.scheduler.latest)
+        self.api = Api(database, reader, self.submit, self.exposition, self.fleet_status, self.doctor)
         self.stop = asyncio.Event()
         self._url = ""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.trace import Tracer
 
 from analytics.result import Result, Status
-from infractl.runner import run_named
+from infractl.runner import Reader, run_named
 from store.database import Database
 from store.tables import SPANS
 
@@ -20,12 +20,17 @@ class StoreSource:
     def __init__(
         self,
         database: Database,
+        reader: Reader,
         tracer: Tracer,
         status: Callable[[], Mapping[str, Any]],
         latest: Callable[[], Mapping[str, Result]],
     ) -> None:
-        """Read `database`; `latest` are the results of the schedule, which serve again where they fit."""
-        self._database, self._tracer, self._status, self._latest = database, tracer, status, latest
+        """Read traces from `database`, the rest through `reader`.
+
+        `latest` are the results of the schedule, which serve again where they fit.
+        """
+        self._database, self._reader, self._tracer = database, reader, tracer
+        self._status, self._latest = status, latest
 
     def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
         """Run an analysis. Without filters and window the schedule's latest answer serves, if it has one.
@@ -36,7 +41,7 @@ class StoreSource:
         if not params and window is None and scheduled is not None and scheduled.status is not Status.EMPTY:
             return scheduled
         with self._tracer.start_as_current_span(f"page {analysis}"):
-            return run_named(self._database, analysis, params, window)
+            return run_named(self._reader, analysis, params, window)
 
     def status(self) -> Mapping[str, Any]:
         """Facts about the store and the sources."""

@@ -14,9 +14,10 @@ from analytics import codec
 from analytics.analysis import Analysis, Params
 from analytics.catalog import load_all
 from analytics.result import Result, Status
+from infractl.priced import SCHEMA as PRICE_SCHEMA
 from store.columns import Kind
 from store.database import Database
-from store.query import Choice, MetricQuery, Query, RollupQuery, RowQuery, SpanQuery
+from store.query import Choice, CostQuery, MetricQuery, PriceQuery, Query, RollupQuery, RowQuery, SpanQuery
 from store.tables import BY_NAME, SPANS, TABLES
 from store.window import Window
 from tests.analytics.frames_of import METRIC_SCHEMA
@@ -39,7 +40,9 @@ def given(name: str, dtype: Any) -> Any:
 def schema(query: Query) -> dict[str, Any]:
     if isinstance(query, MetricQuery):
         return dict(METRIC_SCHEMA)
-    if isinstance(query, RollupQuery):
+    if isinstance(query, PriceQuery):
+        return {name: kind.polars() for name, kind in PRICE_SCHEMA.items()}
+    if isinstance(query, RollupQuery | CostQuery):
         with TemporaryDirectory() as directory, Database(Path(directory)) as database:
             return dict(database.read(query, WINDOW).schema)
     stored = (BY_NAME[query.table] if isinstance(query, RowQuery) else SPANS).schema()
@@ -60,7 +63,7 @@ def frame(query: Query | Choice, rows: int, value: bool) -> pl.DataFrame:
 def answer(analysis: Analysis[Any], params: Params, rows: int, value: bool) -> Result:
     inputs = {name: frame(query, rows, value) for name, query in analysis.inputs(params).items()}
     result = analysis.run(inputs, params, WINDOW)
-    assert codec.to_dict(codec.from_json(codec.to_json(result), analysis.frames)) == codec.to_dict(result)
+    assert codec.to_json(codec.from_json(codec.to_json(result), analysis.frames)) == codec.to_json(result)
     return result
 
 

@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from analytics.analysis import Analysis
 from analytics.catalog import load
 from analytics.result import Result
 from infractl import runner
+from infractl.priced import PricedReader
 from store.batch import Batch
 from store.database import Database
+from store.query import Choice
 from store.rollups.build import roll
 from store.window import Window
 
@@ -76,3 +80,23 @@ def test_a_long_window_without_requests_says_so(database: Database):
     result = runner.run(database, analysis, analysis.make_params({}), empty)[0]
     assert result.status == "empty"
     assert any("no model requests" in note for note in result.notes)
+
+
+def test_a_window_of_few_rows_is_read_row_by_row_however_long_where_the_analysis_wants_that(database: Database):
+    analysis = load("tokens")
+    long = Window(START - timedelta(days=60), DAY.end)
+    reader = PricedReader(database)
+
+    def rolled(analysis: Analysis[Any]) -> bool:
+        return any("rollups" in note for note in runner.run(reader, analysis, analysis.make_params({}), long)[0].notes)
+
+    assert not rolled(analysis)
+    few = replace(analysis, inputs=lambda params: {**analysis.inputs(params), "requests": shortened(analysis, params)})
+    assert rolled(few)
+
+
+def shortened(analysis: Analysis[Any], params: Any) -> Choice:
+    """The same choice for at most a thousand rows."""
+    choice = analysis.inputs(params)["requests"]
+    assert isinstance(choice, Choice)
+    return replace(choice, raw_up_to=1000)

@@ -89,7 +89,7 @@ def test_one_long_finding_may_find_two_incidents() -> None:
 def test_missed_incidents_and_extra_findings_are_named() -> None:
     lines = report([finding(60, 65, summary="P99 is 3 s")], [incident()])
     assert lines == [
-        "missed  i burst, 12:00:00Z to 12:10:00Z: chat was slow",
+        "missed  i burst, 30 Nov 12:00:00Z to 30 Nov 12:10:00Z: chat was slow",
         "extra   TtftHigh chat since 2026-11-30T13:00:00Z: P99 is 3 s",
         "0 of 1 incidents found; 1 findings match no incident",
     ]
@@ -97,7 +97,10 @@ def test_missed_incidents_and_extra_findings_are_named() -> None:
 
 def test_a_found_incident_says_since_when_and_by_what() -> None:
     lines = report([finding(3, 5), finding(1, 2)], [incident()])
-    assert lines[0] == "found   i burst, 12:00:00Z to 12:10:00Z: chat was slow (TtftHigh since 12:01:00Z)"
+    assert (
+        lines[0]
+        == "found   i burst, 30 Nov 12:00:00Z to 30 Nov 12:10:00Z: chat was slow (TtftHigh since 30 Nov 12:01:00Z)"
+    )
     assert lines[-1] == "1 of 1 incidents found; 0 findings match no incident"
 
 
@@ -132,4 +135,4 @@ def test_a_truth_file_comes_back_as_written() -> None:
 def test_the_driver_that_a_finding_names_is_held_against_the_truth(named: str, said: str) -> None:
     given_ = replace(finding(1, 2), evidence={"moved_most": {"driver": named}})
     (line,) = describe(match([given_], [incident(driver="requests_waiting")]))
-    assert line.endswith(f"(TtftHigh since 12:01:00Z{said})")
+    assert line.endswith(f"(TtftHigh since 30 Nov 12:01:00Z{said})")

@@ -6,9 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analytics.ab import ANALYSIS, WORSE
+from analytics.ab import ANALYSIS, WORSE, AbParams
+from analytics.ab.arms import Arm
+from analytics.ab.compare import Comparison, difference_rows
 from analytics.result import Result, Status
-from benchmarks.accuracy.ab import decided, latencies, rejections
+from analytics.stats.clusters import design_effect
+from benchmarks.accuracy.ab import arm, decided, false_alarms, latencies, rejections
 from store.errors import UsageError
 from tests.analytics.frames_of import requests, times, window_of
 
@@ -92,3 +95,41 @@ def test_size_and_power_are_those_promised() -> None:
 def test_peeking_raises_no_false_alarms_and_finds_a_tail() -> None:
     assert decided(60, 20_000, 1.0)[0] <= 0.05
     assert decided(20, 20_000, 1.5)[0] >= 0.9
+
+
+def test_failures_that_come_in_storms_have_a_design_effect_of_their_own() -> None:
+    cell = np.repeat(np.arange(60), 50)
+    storms = np.isin(cell, [3, 40])  # two minutes in which all fail
+    assert design_effect(storms, cell) == pytest.approx(50 * 60 / 59, rel=0.01)
+    alone = np.arange(3_000) % 30 == 0
+    assert design_effect(alone, cell) == 1.0
+    rng = np.random.default_rng(0)
+    calm = arm(rng, 3_000)
+    bad = Arm("y", calm.values[~storms], calm.at_us[~storms], cell[~storms], 3_000, 100, cell[storms])
+    rows = {row["metric"]: row for row in difference_rows(Comparison(calm, bad, AbParams(resamples=60)))}
+    assert rows["error_ratio"]["estimate"] == pytest.approx(100 / 3_000)
+    assert rows["error_ratio"]["p"] > 0.05  # two storms are two events, not a hundred
+    alone_p = Comparison(calm, bad, AbParams(resamples=60)).share(0, 3_000, 100, 3_000, 1.0)["p"]
+    assert alone_p < 1e-6
+
+
+def test_clustering_raises_no_false_alarms() -> None:
+    for together in (True, False):
+        assert false_alarms(12, 2_500, together=together)["any"] <= 0.17
+
+
+def test_the_difference_that_would_be_seen_is_that_of_the_textbook() -> None:
+    from scipy.stats import norm
+    from statsmodels.stats.power import NormalIndPower
+    from statsmodels.stats.proportion import proportion_effectsize
+
+    rng = np.random.default_rng(2)
+    of = Comparison(arm(rng, 8_000), arm(rng, 8_000), AbParams(resamples=400))
+    share = of.share(400, 8_000, 400, 8_000, 1.0)
+    seen = 0.05 * share["detectable"]
+    power = NormalIndPower().power(proportion_effectsize(0.05 + seen, 0.05), 8_000, 0.05)
+    assert power == pytest.approx(0.8, abs=0.05)  # by arcsine; the statement takes the variance without an effect
+    median = next(row for row in difference_rows(of) if row["metric"] == "p50_s")
+    density = 0.97 * norm.pdf(0.0) / (0.4 * np.exp(-1.0))  # of the body, where the median is; the tail hardly moves it
+    error = np.sqrt(2 * 0.25 / 8_000) / density
+    assert median["detectable"] * median["_base"] == pytest.approx((1.959964 + 0.841621) * error, rel=0.2)

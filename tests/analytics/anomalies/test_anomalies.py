@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from analytics import codec
+from analytics.anomalies.series import step_for
 from analytics.anomalies.words import often
 from analytics.catalog import load
 from analytics.result import Result, Status
@@ -73,7 +74,13 @@ def test_a_spike_now_pages_and_says_in_one_sentence_why_and_what_else_moved() ->
     assert finding.since == END - timedelta(minutes=15)
     assert "the nearest" in finding.summary
     assert {one["series"] for one in finding.evidence["series"]} == {"ttft", "requests_waiting"}
-    assert any(one["name"] == "requests_waiting" for one in finding.evidence["moved"]) or "ttft" not in finding.summary
+    assert finding.summary.startswith("ttft of llm is 2.5 s, usually ")
+    assert " at this hour; since 2026-11-29T23:45:00Z; far beyond every value" in finding.summary
+    assert finding.summary.endswith("; with it: requests_waiting")
+    assert (
+        finding.evidence["exclude"]
+        == f"ttft service=llm {END - timedelta(minutes=15):%Y-%m-%dT%H:%M:%SZ}..2026-11-30T00:00:00Z"
+    )
 
 
 def test_a_past_spike_is_a_finding_with_an_end() -> None:
@@ -208,3 +215,100 @@ def test_the_recorded_burst_is_an_episode_and_calm_phases_are_calm(shared: Path)
     assert {"requests_waiting", "requests_running", "ttft p50"} <= set(by_series)
     paged = result.frames["anomalies"].filter(pl.col("level") == "page")
     assert "ttft p50" in paged["series"].to_list()
+
+
+def test_a_maintenance_hour_of_one_series_is_left_out_of_it_alone_and_is_no_gap() -> None:
+    values, other = noise(4), noise(5)
+    at = [i for i in range(POINTS) if 12 * 2 <= (i % 288) < 12 * 3]  # 02:00 to 03:00 every day
+    values[at] += 900
+    other[-2:] = 900
+    given = f"m service=llm daily 02:00..03:00 until {END:%Y-%m-%d}"
+    result = run(rolled("m", values, 1), rolled("other", other, 2, instance="b:8000"), exclude=[given])
+    assert set(result.frames["anomalies"].filter(pl.col("level") == "page")["series"]) == {"other"}
+    assert "missing" not in result.frames["anomalies"].filter(pl.col("series") == "m")["kind"].to_list()
+    assert any("1 exclusions as given; 84 points" in note for note in result.notes)
+    points = dict(result.frames["coverage"].select("series", "points").rows())
+    assert points == {"m": POINTS - 84, "other": POINTS}
+
+
+def test_values_around_the_episodes_come_with_a_band_and_are_few() -> None:
+    series = [noise(i) for i in range(12)]
+    for one in series:
+        one[-3:] = 900
+    result = run(*(rolled(f"m{i}", one, i) for i, one in enumerate(series)))
+    values = result.frames["values"]
+    assert values["series"].n_unique() == 8
+    assert values.group_by("series").len()["len"].max() <= 400
+    last = values.filter(pl.col("ts") == values["ts"].max())
+    assert last["value"].to_list() == [900.0] * 8
+    assert all(low < 100 < high < 200 for low, high in last.select("low", "high").rows())
+
+
+def test_a_drift_is_a_finding_of_its_own_and_no_page() -> None:
+    values = noise(6) * (1 + 0.25 * np.maximum(np.arange(POINTS) - 288 * 3, 0) / 288)
+    result = run(rolled("m", values, 1, unit="bytes"), rolled("process_uptime_seconds", np.arange(POINTS) * 300.0, 2))
+    assert result.samples["drifting_series"]["value"].to_list() == [1.0]
+    (finding,) = [f for f in result.findings if f.trigger == "MetricDrifting"]
+    assert finding.summary.startswith("m of llm went from ")
+    assert " days, " in finding.summary
+    assert finding.until is None
+
+
+def called(slow: str = "", spans: int = 8, minutes: int = 12 * 60) -> pl.DataFrame:
+    """Traces web → shop → bank and web → search, several every five minutes; for the last quarter of an hour slow."""
+    rng = np.random.default_rng(0)
+    own = {"web": 0.02, "shop": 0.03, "bank": 0.05, "search": 0.04}
+    tree = {"web": None, "shop": "web", "bank": "shop", "search": "web"}
+    rows = []
+    for n in range(minutes // 5 * spans * 5):
+        at = END - timedelta(minutes=minutes) + timedelta(seconds=300 / (spans * 5) * n)
+        late = at >= END - timedelta(minutes=15)
+        took = {k: v * rng.gamma(50, 1 / 50) * (20 if late and k == slow else 1) for k, v in own.items()}
+        took["shop"] += took["bank"]
+        took["web"] += took["shop"] + took["search"]
+        rows += [
+            (at.replace(tzinfo=None), f"t{n}", f"{n}{k}", p and f"{n}{p}", k, took[k], "ok") for k, p in tree.items()
+        ]
+    names = ["ts", "trace_id", "span_id", "parent_span_id", "service", "duration_s", "status"]
+    return pl.DataFrame(rows, names, orient="row").with_columns(pl.col("ts").cast(pl.Datetime("us")))
+
+
+@pytest.mark.parametrize("slow", ["bank", "search"])
+def test_services_that_got_slow_are_led_back_along_the_calls_to_where_it_was_added(slow: str) -> None:
+    params, window = ANALYSIS.make_params({}), Window(END - timedelta(hours=12), END)
+    inputs = {"metrics": rolled("pressure", noise(1), 1, service=slow), "calls": called(slow)}
+    result = ANALYSIS.run(inputs, params, window)
+    rows = result.frames["causes"].filter(pl.col("service") == "web")
+    assert rows.row(0, named=True)["cause"] == slow
+    assert rows["share"][0] > 0.9
+    assert rows["path"][0] == {"bank": "web → shop → bank", "search": "web → search"}[slow]
+    (finding,) = [f for f in result.findings if f.labels == {"service": "web"} and f.until is None]
+    assert f"of the time added at {slow} (web → " in finding.summary
+    assert finding.evidence["causes"][0]["cause"] == slow
+    codec.from_json(codec.to_json(result), ANALYSIS.frames)
+
+
+def test_calls_without_an_incident_have_no_causes() -> None:
+    inputs = {"metrics": rolled("pressure", noise(1), 1, service="bank"), "calls": called()}
+    result = ANALYSIS.run(inputs, ANALYSIS.make_params({}), Window(END - timedelta(hours=12), END))
+    assert result.frames["causes"].height == 0
+    assert result.findings == ()
+
+
+@pytest.mark.parametrize(("hours", "step", "apart"), [(0.5, 2, 2), (0.5, 60, 15), (6, 10, 2), (7.5, 60, 2), (4, 10, 5)])
+def test_the_step_follows_from_the_window_and_from_how_often_samples_come(hours: float, step: int, apart: int) -> None:
+    window = Window(END - timedelta(hours=hours), END)
+    ts = [(window.start + timedelta(seconds=i * apart)).replace(tzinfo=None) for i in range(int(hours * 3600) // apart)]
+    samples = metric("requests_waiting", ts, [float(i % 7) for i in range(len(ts))])
+    assert step_for({"samples": samples}, ANALYSIS.make_params({}), window) == step
+
+
+def test_long_windows_are_read_from_rollups_and_the_note_says_so() -> None:
+    choice = ANALYSIS.inputs(ANALYSIS.make_params({}))["samples"]
+    assert choice.shorter_than == timedelta(hours=8)
+    asked = [choice.rolled(Window(END - timedelta(days=days), END))["metrics"].step_s for days in (1, 7, 21, 22)]
+    assert asked == [300, 300, 300, 3600]
+    assert (
+        "points of 5m from five-minute rollups, chosen by the window and the data"
+        in run(rolled("m", noise(0), 1)).notes[0]
+    )

@@ -1,60 +1,26 @@
-"""`analyze cache` on made rows, public traces and the recording of a real engine."""
+"""`analyze cache` on made rows and public traces."""
 
-import json
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given as hypothesis
+from hypothesis import settings
+from hypothesis import strategies as st
 
-from analytics.cache import ANALYSIS, HITS, QUERIES
+from analytics.cache import HITS, QUERIES
 from analytics.cache.balance import judge
-from analytics.cache.findings import excess
+from analytics.cache.counters import two_points
 from analytics.result import Result
-from collector.files import ImportOptions, load
-from store.tables import BY_NAME, SPANS
-from tests.analytics.frames_of import START, lines, metric, window_of
+from infractl.priced import PricedReader
+from infractl.runner import run_named
+from sample_data import scraped
+from store.database import Database
+from tests.analytics.cache.given import imported, run, series, simulated
+from tests.analytics.frames_of import START, metric, times
 
-LABELS = {"service": "llm"}
-
-
-def run(given: dict[str, pl.DataFrame], **params: Any) -> Result:
-    made = ANALYSIS.make_params(params)
-    inputs: dict[str, pl.DataFrame] = {"counters": metric(QUERIES, [], [])}
-    for name, table in (("events", BY_NAME["kv_events"]), ("blocks", BY_NAME["request_blocks"]), ("requests", SPANS)):
-        columns: Any = ANALYSIS.inputs(made)[name]
-        types = {column: table.schema()[column] for column in columns.columns}
-        inputs[name] = given[name].select(list(types)) if name in given else pl.DataFrame(schema=types)
-    inputs |= {name: frame for name, frame in given.items() if name == "counters"}
-    return ANALYSIS.run(inputs, made, window_of(next(iter(given.values()))))
-
-
-def imported(path: Path, table: str, **labels: str) -> pl.DataFrame:
-    frames = [
-        batch.frames[table] for batch in load(path, ImportOptions(labels=labels)).batches if table in batch.frames
-    ]
-    return pl.concat(frames)
-
-
-def counters(folder: Path) -> pl.DataFrame:
-    """The two prefix-cache counters of the recording."""
-    found: dict[str, list[tuple[int, float]]] = {QUERIES: [], HITS: []}
-    for scrape in lines(folder / "vllm_metrics.jsonl.gz"):
-        for line in scrape["text"].splitlines():
-            for name, points in found.items():
-                if line.startswith(f"vllm:{name}{{"):
-                    points.append((scrape["ts_ms"] * 1000, float(line.rpartition(" ")[2])))
-    return pl.concat(
-        metric(
-            name,
-            pl.Series([t for t, _ in points]).cast(pl.Datetime("us")).to_list(),
-            [v for _, v in points],
-            series_id=i,
-        )
-        for i, (name, points) in enumerate(found.items())
-    )
+TRACES = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=25)
 
 
 def test_the_mooncake_conversations_have_their_pollution_and_curve(shared: Path) -> None:
@@ -78,41 +44,6 @@ def test_the_agents_have_their_known_hit_ratios_without_limit(shared: Path) -> N
     assert found == {"magagent": 0.85264, "miniswe": 0.93627, "taubench": 0.82812}
 
 
-def test_the_recorded_engine_is_polluted_while_long_prompts_come_that_nobody_repeats(shared: Path) -> None:
-    folder = shared / "data/vllm_real"
-    counted = counters(folder)
-    result = run({"counters": counted, "events": imported(folder / "kv.jsonl.gz", "kv_events", **LABELS)}, bucket=20)
-    windows = result.frames["windows"]
-    assert windows["basis"].unique().to_list() == ["exact"]
-    # hits of the counters are whole blocks of 32 tokens; rounding by window loses none
-    assert windows["hits"].sum() == 226_240 / 32
-    assert windows["accesses"].sum() == 226_240 / 32 + 8_087
-    phase = next(
-        row
-        for row in map(json.loads, (folder / "labels.jsonl").read_text().splitlines())
-        if row["phase"] == "unique_long_prompts"
-    )
-    seconds = pl.col("bucket").dt.epoch("s")
-    inside = (seconds >= phase["start"]) & (seconds + 20 <= phase["end"])
-    assert windows.filter(inside)["cpi"].gt(0.9).all()
-    assert windows.filter(seconds + 20 < phase["start"])["cpi"].lt(0.6).all()
-    assert any("nobody uses" in note for note in result.notes)
-    assert result.findings == ()  # hardly a hit was lost: advice, no alert
-    assert windows["cpi"].is_between(0, 1).all()
-    (tier,) = result.frames["tiers"].to_dicts()
-    assert (tier["medium"], tier["stored"], tier["present"]) == ("GPU", 8_087, 295)
-
-
-def test_what_the_engine_computed_is_what_it_stored(shared: Path) -> None:
-    """Prompt tokens not found plus tokens answered fill the blocks stored; each request leaves one block unfilled."""
-    folder = shared / "data/vllm_real"
-    counted = counters(folder)
-    values = [counted.filter(pl.col("name") == name)["value"].to_numpy() for name in (QUERIES, HITS)]
-    grown = [float(value.max() - value.min()) for value in values]
-    computed = (grown[0] - grown[1] + 80_631) / 32
-    assert 0 <= computed - 8_087 <= 1_505  # 1,458 whole requests and 47 given up
-
-
 def test_counters_alone_are_a_proxy_and_one_sample_counts_since_the_start() -> None:
     ts = [START]
     frame = pl.concat([metric(QUERIES, ts, [117.0]), metric(HITS, ts, [64.0], series_id=2)])
@@ -123,37 +54,77 @@ def test_counters_alone_are_a_proxy_and_one_sample_counts_since_the_start() -> N
     assert "cache_pollution_index_ratio" not in {n for n, f in result.samples.items() if f.height}
 
 
-def row(cpi: float, hit: float, ceiling: float, i: int) -> dict[str, Any]:
-    at = {"bucket": START + timedelta(minutes=5 * i), "basis": "exact", "accesses": 1000}
-    return at | {"cpi": cpi, "hit_ratio": hit, "ceiling": ceiling}
-
-
-def test_the_baseline_trigger_needs_three_windows_and_lost_hits() -> None:
-    params = ANALYSIS.make_params({})
-    calm = [row(0.2 + 0.01 * (i % 3), 0.7, 0.72, i) for i in range(12)]
-    bad = [row(0.6, 0.5, 0.7, 12 + i) for i in range(3)]
-    dead = [row(0.6, 0.5, 0.52, 12 + i) for i in range(3)]
-
-    def over(rows: list[dict[str, Any]]) -> bool:
-        found = excess(rows, params)
-        return found is not None and found[0] > 0
-
-    assert over(calm + bad)
-    assert not over(calm + bad[:2])
-    assert not over(calm + dead)
-    assert excess(bad, params) is None
-
-
-def test_the_documents_triggers_fire_at_their_level_and_rise() -> None:
-    params = ANALYSIS.make_params({"trigger": "documents"})
-    level: Any = excess([row(c, 0, 0, i) for i, c in enumerate([0.4, 0.4, 0.4])], params)
-    assert level == (pytest.approx(0, abs=1e-8), "level")
-    assert (excess([row(c, 0, 0, i) for i, c in enumerate([0.4, 0.39, 0.4])], params) or (0,))[0] < 0
-    rise: Any = excess([row(c, 0, 0, i) for i, c in enumerate([0.1, 0.36])], params)
-    assert rise == (pytest.approx(0.01), "rise")
-
-
 def test_a_hot_shard_is_one_that_chance_does_not_explain() -> None:
     assert [hot for _, hot in judge(np.array([100.0, 110, 95, 300]))] == [False, False, False, True]
     assert not any(hot for _, hot in judge(np.array([4.0, 6, 5])))
     assert judge(np.array([7.0])) == [(None, None)]
+
+
+@settings(max_examples=25, deadline=None)
+@hypothesis(TRACES, st.integers(1, 8))
+def test_pollution_counts_an_access_once_whatever_the_trace(prompts: list[list[int]], size: int) -> None:
+    blocks = pl.DataFrame({"ts": times(range(len(prompts))), "service": "llm", "block_hashes": prompts})
+    result = run({"blocks": blocks}, blocks=size)
+    assert result.frames["windows"]["cpi"].is_between(0, 1).all()
+    assert result.frames["curve"].sort("blocks")["hit_ratio"].is_sorted()
+    whole = result.frames["windows"].select(pl.col("accesses", "hits", "expired", "redundant").sum()).row(0)
+    assert whole[0] == sum(map(len, prompts)) >= whole[1] + max(whole[2], whole[3])
+
+
+def test_the_hand_trace_a_b_c_a_in_a_cache_of_two() -> None:
+    blocks = pl.DataFrame({"ts": times(range(4)), "service": "llm", "block_hashes": [[1], [2], [3], [1]]})
+    (window,) = run({"blocks": blocks}, blocks=2).frames["windows"].to_dicts()
+    found = [window[name] for name in ("accesses", "hits", "expired", "redundant", "cpi", "cpi_sum")]
+    assert found == [4, 0, 1, 2, 0.75, 0.75]
+
+
+def test_sglang_counts_cached_and_prompt_tokens_and_a_gateway_is_not_counted_twice() -> None:
+    ts = times([0, 60]).to_list()
+    own = [metric("prompt_tokens_total", ts, [0.0, 1000.0], instance="a", service="sg", series_id=1)]
+    own += [metric("cached_tokens_total", ts, [0.0, 400.0], instance="a", service="sg", series_id=2)]
+    gateway = [
+        frame.with_columns(pl.lit("gw").alias("instance"), pl.lit('{"tier":"gateway"}').alias("labels"),
+                           (pl.col("series_id") + 10))
+        for frame in own
+    ]  # fmt: skip
+    (row,) = run({"counters": pl.concat([*own, *gateway])}).frames["windows"].to_dicts()
+    assert (row["accesses"], row["hits"], row["basis"]) == (1000, 400, "proxy")
+
+
+def test_prompts_that_an_engine_counts_say_nothing_of_a_cache() -> None:
+    result = run({"counters": metric("prompt_tokens_total", times([0, 60]).to_list(), [0.0, 1000.0])})
+    assert result.status == "empty"
+
+
+def test_series_of_one_sample_count_since_the_start_only_where_all_do() -> None:
+    one = series(metric(HITS, [START], [7.0]))
+    two = series(metric(QUERIES, times([0, 60]).to_list(), [5.0, 9.0], series_id=2))
+    assert two_points(one)[1]
+    points, from_zero = two_points(pl.concat([one, two]))
+    assert (from_zero, points["value"].to_list()) == (False, [0.0, 4.0])
+
+
+def captured(page: Path, directory: Path) -> Result:
+    """Run on one scraped page."""
+    target = {"job": "engine", "instance": "a", "service": "llm"}
+    with Database(directory) as database:
+        database.append([scraped.batch("page", [(1_796_055_600_000, page.read_text())], target)])
+        return run_named(PricedReader(database), "cache", {}, None)
+
+
+def test_a_captured_page_of_vllm_has_its_known_hit_ratio(shared: Path, tmp_path: Path) -> None:
+    result = captured(shared / "data/engine_metrics/datadog_vllm_v0_v1_union.prom", tmp_path)
+    (row,) = result.frames["windows"].to_dicts()
+    assert (row["accesses"], row["hits"], round(row["hit_ratio"], 3)) == (117, 64, 0.547)
+    assert any("since their engine started" in note for note in result.notes)
+    assert result.frames["sources"].filter(pl.col("source") == "prefix-cache counters")["found"].to_list() == [64]
+
+
+def test_hits_of_a_service_without_events_do_not_count_beside_the_events_of_another() -> None:
+    prompts = [(at, [1, 2, 3]) for at in times(range(4)).to_list()]
+    events, counters = simulated(prompts, [10] * 4, tokens=16)
+    other = counters.with_columns(pl.lit("other").alias("service"), pl.col("series_id") + 10, pl.col("value") * 100)
+    alone = run({"events": events, "counters": counters}, by="none").frames["windows"]
+    result = run({"events": events, "counters": pl.concat([counters, other])}, by="none")
+    assert result.frames["windows"].equals(alone)
+    assert any("counters alone are left out" in note for note in result.notes)

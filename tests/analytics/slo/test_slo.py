@@ -122,7 +122,7 @@ def test_the_configuration_and_openslo_files_give_lines(tmp_path: Path) -> None:
 
 
 def test_what_openslo_has_and_infractl_has_not_is_named_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "chat.yaml").write_text(OPENSLO.replace("Occurrences", "Timeslices"))
+    (tmp_path / "chat.yaml").write_text(OPENSLO.replace("Occurrences", "Guesses"))
     config = tmp_path / "infractl.yaml"
     config.write_text("openslo: [chat.yaml]\n")
     with pytest.raises(ConfigError, match=r"chat.yaml, line 12: budgetingMethod"):

@@ -136,3 +136,13 @@ def test_many_ties_among_few_values_end_soon():
     y = np.round(0.1 + 0.05 * x + rng.gamma(2.0, 0.1, n), 1)
     found = fit(design, y, 0.99)
     assert 0.98 <= found.below <= 1.0
+
+
+@pytest.mark.parametrize("n", [2_000, 40_000])
+def test_where_the_search_begins_changes_nothing(n: int) -> None:
+    design, y = sample(n)
+    plain = fit(design, y, 0.99)
+    for near in (np.zeros(4), np.array([*fit(design[:, :3], y, 0.99).coefficients, 0.0]), plain.coefficients):
+        again = fit(design, y, 0.99, near)
+        assert again.exact
+        assert again.coefficients == pytest.approx(plain.coefficients, rel=1e-9, abs=1e-9)

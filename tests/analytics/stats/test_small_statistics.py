@@ -9,6 +9,7 @@ from analytics.stats import collinearity
 from analytics.stats.least_squares import fit_hac, unexplained
 from analytics.stats.order_statistics import limit_ranks, quantile_limits
 from analytics.stats.proportion import wilson
+from analytics.stats.smoothed import Array
 
 
 def test_variance_inflation_is_that_of_statsmodels() -> None:
@@ -84,3 +85,23 @@ def test_weighted_residual_sums_are_those_of_repeated_rows() -> None:
     beta = np.linalg.lstsq(design[rows], y[rows], rcond=None)[0]
     direct = float(np.square(y[rows] - design[rows] @ beta).sum())
     assert unexplained(design, y, weights[None].astype(float))[0] == pytest.approx(direct)
+
+
+def test_a_prior_estimated_from_the_cells_predicts_counts_better_than_an_assumed_one() -> None:
+    from analytics.stats.negative_binomial import shrunk_ratio
+
+    rng = np.random.default_rng(5)
+    expected = rng.uniform(0.3, 8.0, (24, 168))
+    ratio = rng.gamma(4.0, 0.25, expected.shape) * np.where(rng.random(expected.shape) < 0.01, 6.0, 1.0)
+    seen, later = rng.poisson(ratio * expected).astype(float), rng.poisson(ratio * expected)
+
+    def worth(found: Array) -> float:
+        return float((later * np.log(found) - found * expected).sum())
+
+    ours, assumed = shrunk_ratio(seen, expected), (seen + 1) / (expected + 1)
+    assert worth(ours) > worth(assumed) + 50
+    assert ours[ratio > 4].mean() > assumed[ratio > 4].mean()
+    assert np.abs(np.log(ours[ratio < 1.5])).mean() < np.abs(np.log(assumed[ratio < 1.5])).mean()
+    alone = shrunk_ratio(np.array([[3.0]]), np.array([[0.05]]))
+    assert alone.item() == pytest.approx(4 / 1.05, rel=0.02)  # the assumed prior: a cell says nothing about its own
+    assert np.isnan(shrunk_ratio(np.ones((1, 2)), np.array([[np.nan, 1.0]]))).tolist() == [[True, False]]

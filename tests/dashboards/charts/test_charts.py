@@ -10,6 +10,7 @@ import pytest
 
 from analytics.catalog import ANALYSES, load
 from analytics.result import Result
+from dashboards.charts.banded import Banded
 from dashboards.charts.bars import Bars
 from dashboards.charts.budgets import BurnRates
 from dashboards.charts.catalog import CHARTS
@@ -115,6 +116,19 @@ def test_the_difference_by_quantile_has_the_verdict_as_its_title() -> None:
     assert alone.title == "The largest difference is 200 ms at quantile 0.99"
 
 
+def test_every_variant_has_its_curve_and_the_slowest_gives_the_title() -> None:
+    rows = [{"variant": name, "tau": tau, "difference_s": d, "ci_low": d - 0.1, "ci_high": d + 0.1}
+            for name, d in (("v2", 0.1), ("v3", 0.4)) for tau in (0.5, 0.9, 0.99)]  # fmt: skip
+    verdicts = pl.DataFrame({"variant": ["v2", "v3"], "metric": ["p99_s"] * 2, "estimate": [0.1, 0.4],
+                             "verdict": ["no difference shown", "slower (+40 %)"]})  # fmt: skip
+    drawn = QuantileDifference(frame="quantiles", q="tau", value="difference_s").draw(
+        plate(answers.bare("ab", quantiles=pl.DataFrame(rows), difference=verdicts))
+    )
+    assert drawn is not None
+    assert [line["name"] for line in drawn.figure["data"]] == ["v2", "v3"]
+    assert drawn.title == "v3, P99: slower (+40 %)"
+
+
 def test_an_episode_that_lasts_reaches_the_end_of_the_window() -> None:
     rows = pl.DataFrame({"series": ["ttft p99"], "labels": ['{"service":"chat"}'], "start": [naive(SINCE)],
                          "end": [None], "level": ["page"]}).cast({"end": pl.Datetime("us")})  # fmt: skip
@@ -155,3 +169,39 @@ def test_a_chart_of_the_whole_compares_services_whichever_is_in_view() -> None:
     drawn = spec.draw(seen)
     assert drawn is not None
     assert drawn.title == "b"
+
+
+def banded(series: int = 2) -> Result:
+    """Values of some series with a band, of which the first has an episode that pages and lasts."""
+    result = answers.result("anomalies", {})
+    ts = [naive(SINCE) + timedelta(minutes=5 * i) for i in range(40)]
+    values = pl.concat(
+        pl.DataFrame({"ts": ts}).select(
+            pl.lit(f"m{n}").alias("series"), pl.lit(f'{{"service": "s{n}"}}').alias("labels"), "ts",
+            pl.lit(0.2).alias("value"), pl.lit(0.1).alias("low"), pl.lit(0.3).alias("high"), pl.lit("s").alias("unit"),
+        )
+        for n in range(series)
+    )  # fmt: skip
+    row = {"series": "m0", "labels": '{"service": "s0"}', "start": ts[20], "end": None, "level": "page"}
+    marks = pl.DataFrame([row], schema_overrides={"end": pl.Datetime("us"), "start": pl.Datetime("us")})
+    return replace(result, frames={**result.frames, "values": values, "anomalies": marks})
+
+
+def test_values_have_a_panel_each_with_band_and_the_episode_shaded_to_the_end() -> None:
+    spec = Banded(frame="values", key=("series", "labels"), marks="anomalies", title="{count}", loud=("level", "page"))
+    drawn = spec.draw(plate(banded()))
+    assert drawn is not None
+    assert drawn.title == "2"
+    assert [trace["yaxis"] for trace in drawn.figure["data"]] == ["y", "y", "y2", "y2"]
+    assert [note["text"] for note in drawn.figure["layout"]["annotations"]] == ["m0, s0", "m1, s1"]
+    (mark,) = drawn.figure["layout"]["shapes"]
+    assert mark["yref"] == "y domain"
+    assert mark["fillcolor"] == DARK.mark
+    json.dumps(drawn.figure["layout"])
+
+
+def test_no_more_than_six_series_are_drawn_and_the_rest_is_counted() -> None:
+    drawn = Banded(frame="values", key=("series", "labels"), marks="anomalies", title="{count}").draw(plate(banded(8)))
+    assert drawn is not None
+    assert drawn.title == "6"
+    assert "2 more in the table" in drawn.subtitle
