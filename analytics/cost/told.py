@@ -170,12 +170,18 @@ def summary(one: Told) -> str:
         return f"{who}: new spend since {since}, {impact} so far; it cost nothing before (change in percent: n/a)"
     if drift.kind == episodes.STOPPED:
         return f"{who}: costs nothing since {since}; usual is {_money(drift.expected, currency)} per {unit}"
-    size = f", level {drift.size[0]:+.0%} ({drift.size[1]:+.0%} to {drift.size[2]:+.0%})" if drift.size else ""
-    lasted = "" if drift.lasting else f" to {format_time(_aware(row['until'] or row['usual_since']))}"
-    begun = "since" if drift.lasting else "from"
+    share = (
+        f"{drift.size[0]:.0%} ({drift.size[1]:.0%} to {drift.size[2]:.0%})" if drift.size else f"{drift.ratio or 0:.0%}"
+    )
+    when = (
+        f"since {since}"
+        if drift.lasting
+        else f"from {since} to {format_time(_aware(row['until'] or row['usual_since']))}"
+    )
+    costs = "costs" if drift.lasting else "cost"
     text = (
-        f"{who}: {_WORDS[drift.kind]} {begun} {since}{lasted}: {impact} ({drift.ratio or 0.0:+.0%}) more than "
-        f"{_money(drift.expected, currency)} per {unit} expected from the {drift.basis}{size}"
+        f"{who} {costs} {share} more than usual ({drift.basis}) {when}, {_WORDS[drift.kind]}: "
+        f"{impact} over the {_money(drift.expected, currency)} per {unit} expected"
     )
     return f"{text}; {row['explanation']}" if row["explanation"] else text
 

@@ -155,7 +155,8 @@ def _findings(one: Answered, params: TiersParams) -> list[Finding]:
                     f"{_before(change)}"
                 ),
                 evidence={
-                    "quantity": change.quantity, "paid": str(change.paid), "expected": str(change.expected),
+                    "quantity": change.quantity, "paid": _amount(change.paid, currency),
+                    "expected": _amount(change.expected, currency),
                     "next": "infractl analyze tiers --where ..., frame changes; hold it against the price list",
                 },
             )

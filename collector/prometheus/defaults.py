@@ -39,6 +39,6 @@ class GlobalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 DEFAULTS = GlobalConfig()
 """What holds where a file has no section `global`."""
 LIMITS = ("sample_limit", "target_limit", "label_limit", "label_name_length_limit", "label_value_length_limit")
-_USED = ("scrape_interval", "scrape_timeout", "body_size_limit", *LIMITS)
+_USED = ("time_zone", "scrape_interval", "scrape_timeout", "body_size_limit", *LIMITS)
 NO_EFFECT = tuple(name for name in GlobalConfig.__struct_fields__ if name not in _USED)
 """Keys about rules, labels for other systems, formats and log files, none of which infractl has."""

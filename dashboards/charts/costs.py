@@ -29,7 +29,7 @@ class CostBands:
             frames["marks"] = self._marks(drifts)
         banded = Banded(
             frame="values", key=key, marks="marks", loud=("direction", "up"),
-            title="What {count} groups cost, with what is usual as a band and drifts shaded",
+            title="Cost and what is usual for it, drifts shaded",
         )  # fmt: skip
         return banded.draw(replace(plate, frames=frames))
 

@@ -144,7 +144,8 @@ class _Process:
         self.exposition.watch_store(self.upkeep.gauges)
         reader = PricedReader(database, options.prices)
         self.scheduler = Scheduler(reader, _jobs(options), self.exposition, tracer, options.clock)
-        self.source = StoreSource(database, reader, tracer, self.status, lambda: self.scheduler.latest)
+        configured = {name: schedule.params for name, schedule in options.schedules.items()}
+        self.source = StoreSource(database, reader, tracer, self.status, lambda: self.scheduler.latest, configured)
         self.api = Api(database, reader, self.submit, self.exposition, self.fleet_status, self.doctor)
         self.stop = asyncio.Event()
         self._url = ""

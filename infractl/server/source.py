@@ -24,12 +24,15 @@ class StoreSource:
         tracer: Tracer,
         status: Callable[[], Mapping[str, Any]],
         latest: Callable[[], Mapping[str, Result]],
+        configured: Mapping[str, Mapping[str, Any]],
     ) -> None:
         """Read traces from `database`, the rest through `reader`.
 
-        `latest` are the results of the schedule, which serve again where they fit.
+        `latest` are the results of the schedule, which serve again where they fit; `configured` its parameters by
+        analysis, which hold for a page's own question too.
         """
         self._database, self._reader, self._tracer = database, reader, tracer
+        self._configured = configured
         self._status, self._latest = status, latest
 
     def result(self, analysis: str, params: Mapping[str, Any], window: str | None) -> Result:
@@ -41,7 +44,7 @@ class StoreSource:
         if not params and window is None and scheduled is not None and scheduled.status is not Status.EMPTY:
             return scheduled
         with self._tracer.start_as_current_span(f"page {analysis}"):
-            return run_named(self._reader, analysis, params, window)
+            return run_named(self._reader, analysis, {**self._configured.get(analysis, {}), **params}, window)
 
     def status(self) -> Mapping[str, Any]:
         """Facts about the store and the sources."""

@@ -15,7 +15,7 @@ def test_a_drift_is_shaded_in_its_panel_and_its_group_comes_first() -> None:
     answer = analysed(hours({"a": costs * 5, "b": rising}))
     drawn = CostBands().draw(Plate(answer, answer.frames, DARK))
     assert drawn is not None
-    assert drawn.title.startswith("What 2 groups cost")
+    assert drawn.title.startswith("Cost and what is usual")
     names = [note["text"] for note in drawn.figure["layout"]["annotations"]]
     assert names[0].startswith("b")
     assert len(drawn.figure["layout"]["shapes"]) == 1
