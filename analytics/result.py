@@ -99,13 +99,14 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """Rank findings of one analysis and keep, of those that last for the same labels, the worst.
+    """Rank findings of one analysis and keep, of those that last for the same labels since the same time, the worst.
 
     A signal beyond its second bound is beyond its first too; a person wants to read that once.
     """
     kept: dict[object, Finding] = {}
     for finding in ranked(findings):
-        kept.setdefault(tuple(sorted(finding.labels.items())) if finding.until is None else id(finding), finding)
+        lasting = (tuple(sorted(finding.labels.items())), finding.since)
+        kept.setdefault(lasting if finding.until is None else id(finding), finding)
     return list(kept.values())
 
 

@@ -123,7 +123,7 @@ class Choice:
     the length decides: raw rows below it.
     """
 
-    raw: SpanQuery | MetricQuery
+    raw: SpanQuery | MetricQuery | RowQuery
     rolled: Callable[[Window], Mapping[str, RollupQuery]]
     raw_up_to: int = 0
     shorter_than: timedelta | None = None

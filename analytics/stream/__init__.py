@@ -8,7 +8,7 @@ from analytics.analysis import Analysis, Inputs, Params, param
 from analytics.given_up import ABORTED
 from analytics.result import Result, Severity, Signal, Trigger
 from store.columns import Column, Kind
-from store.query import Query, RowQuery, SpanQuery
+from store.query import Choice, Query, RollupQuery, RowQuery, SpanQuery, in_rollups
 from store.tables import SPANS
 from store.window import Window
 
@@ -23,7 +23,11 @@ COLUMNS = (
 CONNECTS = ("connect", "tcp.connect", "http.connect")
 """Names of spans that open a connection: their length is one round trip."""
 AT_MOST = 1_000_000
-"""Requests read; of more, a share of the traces."""
+"""Requests read where rollups cannot answer; of more, a share of the traces."""
+RAW_UP_TO = 500_000
+"""Spans of a window, however long, that is read row by row."""
+FINE_FOR = timedelta(days=4)
+"""Longest window whose rollups are read in steps of five minutes; longer ones by the hour."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,18 +42,34 @@ class StreamParams(Params):
     worst: int = param(5, "streams whose gaps are shown", within=(0, 100))
 
 
-def inputs(params: StreamParams) -> "Mapping[str, Query]":
-    """Ask for the arrivals of tokens and for the requests they belong to."""
+def inputs(params: StreamParams) -> "Mapping[str, Query | Choice]":
+    """Ask for the arrivals of tokens and for the requests they belong to, or for the rollups of both."""
     columns = dict.fromkeys((*COLUMNS, *(name for name in params.by if SPANS.column(name) is not None)))
     attributes = (ABORTED, *(name for name in params.by if SPANS.column(name) is None))
+    requests = SpanQuery(
+        tuple(columns), tuple(dict.fromkeys(attributes)), where=params.where, requests_only=True, at_most=AT_MOST
+    )
+    arrivals = RowQuery(
+        "token_arrivals", ("ts", "trace_id", "span_id", "measured_by", "offsets_us", "tokens", "paints_us")
+    )
+    round_trips = SpanQuery(("ts", "duration_s"), where=tuple(("name", name) for name in CONNECTS))
+    if not in_rollups(params.by, params.where):
+        return {"requests": requests, "round_trips": round_trips, "arrivals": arrivals}
+    return {  # both choose alike: by the length of the window and the spans in it
+        "requests": Choice(requests, lambda _: {}, RAW_UP_TO),
+        "round_trips": Choice(round_trips, lambda _: {}, RAW_UP_TO),
+        "arrivals": Choice(arrivals, lambda window: rollups(params, window), RAW_UP_TO),
+    }
+
+
+def rollups(params: StreamParams, window: Window) -> "Mapping[str, RollupQuery]":
+    """Ask for sums of the gaps by bucket, and for the histograms of gaps and of time per token."""
+    step_s = 300 if window.span <= FINE_FOR else 3600
+    quantiles = (0.5, 0.99)
     return {
-        "requests": SpanQuery(
-            tuple(columns), tuple(dict.fromkeys(attributes)), where=params.where, requests_only=True, at_most=AT_MOST
-        ),
-        "round_trips": SpanQuery(("ts", "duration_s"), where=tuple(("name", name) for name in CONNECTS)),
-        "arrivals": RowQuery(
-            "token_arrivals", ("ts", "trace_id", "span_id", "measured_by", "offsets_us", "tokens", "paints_us")
-        ),
+        "sums": RollupQuery("requests", params.by, params.where, step_s),
+        "gaps": RollupQuery("latency", params.by, params.where, step_s, ("gap_s",), quantiles),
+        "whole": RollupQuery("latency", params.by, params.where, None, ("gap_s", "tpot_s"), quantiles),
     }
 
 
@@ -74,11 +94,36 @@ STALLING = Trigger(
     "Streams of {service} stall {value} times as often as before",
     "streams-stall",
 )
+GAP = Signal("stream_gap_p99", "seconds", "P99 of the gaps of the latest bucket's streams", ("service",))
+GAPS = Signal(
+    "stream_gap_ratio",
+    "",
+    "lower limit of that P99 over the median of the calm buckets before; null: too few streams",
+    ("service",),
+)
+SLOWER = Trigger(
+    "StreamsSlower",
+    GAPS,
+    1.5,
+    Severity.WARNING,
+    "Slowest gaps in streams of {service} are at least {value} times as long as before",
+    "streams-slower",
+)
 
 _SPREAD = (
     Column("ji", F, "jitter index: standard deviation of the gaps over their mean; null below 3 gaps"),
     Column("tiav", F, "variance of the gaps", "s²"),
 )
+
+
+def _limits(name: str, unit: str = "") -> tuple[Column, Column]:
+    end = f"_{unit}" if unit else ""
+    return (
+        Column(f"{name}_low{end}", F, "lower 95 % limit; null where streams, or minutes, are too few", unit),
+        Column(f"{name}_high{end}", F, "upper 95 % limit", unit),
+    )
+
+
 FRAMES = {
     "requests": (
         Column("request_id", T, "request, else its trace"),
@@ -105,13 +150,22 @@ FRAMES = {
         Column("cancelled", N, "streams given up", "requests"),
         Column("tokens_per_event", F, "mean; where it differs, jitter cannot be compared", "tokens"),
         Column("ji_p50", F, "median jitter index"),
+        *_limits("ji_p50"),
         Column("ji_p99", F, "P99 of it; null below 100 streams"),
+        *_limits("ji_p99"),
         Column("ji_pooled", F, "of all gaps, each about the mean of its own stream"),
+        *_limits("ji_pooled"),
+        Column("ji_overall", F, "of all gaps about their common mean: streams of unequal speed add to it"),
+        *_limits("ji_overall"),
+        Column("gaps", N, "gaps of these streams: what ITL rests on"),
         Column("itl_p50_s", F, "median gap between events", "s"),
+        *_limits("itl_p50", "s"),
         Column("itl_p99_s", F, "P99 of the gaps", "s"),
+        *_limits("itl_p99", "s"),
         Column("itl_token_p50_s", F, "median time per token of a gap", "s"),
         Column("itl_token_p99_s", F, "P99 of it", "s"),
         Column("tpot_s", F, "median time per token after the first", "s"),
+        Column("stalls", N, "stalls in all of them"),
         Column("stalled_ratio", F, "share of streams with a stall", "ratio"),
         Column("stalled_low", F, "lower 95 % limit", "ratio"),
         Column("stalled_high", F, "upper 95 % limit", "ratio"),
@@ -132,6 +186,15 @@ FRAMES = {
         Column("itl_p50_s", F, "median of their median gaps", "s"),
         Column("itl_p99_s", F, "P99 of their longest gaps", "s"),
         Column("stalled_ratio", F, "share with a stall", "ratio"),
+        Column("stalls", N, "stalls in them"),
+        Column("gaps", N, "gaps of these streams"),
+        Column("gap_p50_s", F, "median of all of them, within 1 %", "s"),
+        Column("gap_p99_s", F, "P99 of all of them, within 1 %", "s"),
+        Column("gap_p99_low_s", F, "its lower 95 % limit: gaps of a stream, or of one moment, count as fewer", "s"),
+        Column("baseline_s", F, "median P99 of the calm buckets before; null below 5 with 20 streams each", "s"),
+        Column(
+            "gap_ratio", F, "gap_p99_low_s, or P99 less twice their spread, over baseline_s: what the alert looks at"
+        ),
     ),
     "worst_gaps": (
         Column("trace_id", T, "one of the streams with the longest gap"),
@@ -150,7 +213,11 @@ FRAMES = {
 
 
 def run(inputs: Inputs, params: StreamParams, window: Window) -> Result:
-    """Measure every stream and its groups; empty without arrivals."""
+    """Measure every stream and its groups, or of rollups what they say; empty without arrivals."""
+    if not {"requests", "arrivals"} <= inputs.keys():
+        from analytics.stream import rolled
+
+        return rolled.answer(inputs, params, window)
     from analytics.stream.answer import answer
 
     return answer(inputs, params, window)
@@ -165,8 +232,8 @@ ANALYSIS = Analysis(
     inputs=inputs,
     frames=FRAMES,
     run=run,
-    signals=(STALLS, USUAL, GOODPUT),
-    triggers=(STALLING,),
+    signals=(STALLS, USUAL, GOODPUT, GAP, GAPS),
+    triggers=(STALLING, SLOWER),
     lookback=timedelta(hours=6),
-    every=timedelta(minutes=2),
+    every=timedelta(minutes=5),
 )

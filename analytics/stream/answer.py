@@ -8,14 +8,16 @@ from analytics import frames
 from analytics.analysis import Inputs
 from analytics.given_up import given_up
 from analytics.result import Result, Status
-from analytics.stream import FRAMES, GOODPUT, STALLS, USUAL, StreamParams
+from analytics.stream import FRAMES, GAP, GAPS, GOODPUT, STALLS, USUAL, StreamParams
 from analytics.stream import timeline as over_time
 from analytics.stream.chunks import replay
-from analytics.stream.findings import findings
+from analytics.stream.findings import findings, slower_since
 from analytics.stream.gaps import KEY, events, paints, streams
 from analytics.stream.groups import group_row, with_comparable
 from store.window import Window
 
+MEASURED = 100_000
+"""Streams whose gaps are measured, some seconds of work; of more, those of a random share of the traces."""
 LISTED = 200
 """Streams listed, those with the longest gap first: more are for SQL."""
 
@@ -26,6 +28,8 @@ def answer(inputs: Inputs, params: StreamParams, window: Window) -> Result:
     arrivals, requests = inputs["arrivals"], inputs["requests"]
     known = frames.label_columns(requests.drop_nulls("ts"), by).unique(KEY, keep="first", maintain_order=True)
     kept = arrivals.unique(KEY, keep="first", maintain_order=True).join(known.select(KEY), on=KEY, how="semi")
+    found = kept.height
+    kept = _measured(kept)
     rows = events(kept)
     if rows.is_empty():
         return _nothing(arrivals, known, params, window)
@@ -51,7 +55,8 @@ def answer(inputs: Inputs, params: StreamParams, window: Window) -> Result:
         )
         for labels, _ in frames.groups(whole, by)
     ]
-    timeline = over_time.timeline(whole.filter(~pl.col("cancelled")), by, window)
+    timeline, size = over_time.timeline(whole.filter(~pl.col("cancelled")), rows, by, window)
+    latest = timeline.filter(pl.col("bucket") == 0).to_dicts()
     worst = whole.sort("itl_max_s", descending=True, nulls_last=True)
     usual = over_time.excess(timeline, by)
     made = {
@@ -70,11 +75,21 @@ def answer(inputs: Inputs, params: StreamParams, window: Window) -> Result:
         samples={
             STALLS.name: frames.samples(by, [row["labels"] | {"value": row["low"]} for row in usual]),
             USUAL.name: frames.samples(by, [row["labels"] | {"value": row["excess"]} for row in usual]),
+            GAP.name: frames.samples(by, [row | {"value": row["gap_p99_s"]} for row in latest]),
+            GAPS.name: frames.samples(by, [row | {"value": row["gap_ratio"]} for row in latest]),
             GOODPUT.name: frames.samples(by, [row | {"value": row["goodput_ratio"]} for row in groups]),
         },
-        findings=findings(usual, whole),
-        notes=_notes(whole, known, requests),
+        findings=(*findings(usual, whole), *slower_since(timeline, whole, by, size)),
+        notes=_notes(whole, known, requests, found),
     )
+
+
+def _measured(arrivals: pl.DataFrame) -> pl.DataFrame:
+    """Keep the streams of a share of the traces (by the hash of the id) where there are very many."""
+    if arrivals.height <= MEASURED:
+        return arrivals
+    parts = 1_000_000
+    return arrivals.filter(pl.col("trace_id").hash(7) % parts < parts * MEASURED // arrivals.height)
 
 
 def _of(frame: pl.DataFrame, labels: dict[str, str]) -> pl.DataFrame:
@@ -108,8 +123,11 @@ def _nothing(arrivals: pl.DataFrame, known: pl.DataFrame, params: StreamParams, 
     return Result("stream", status, window, asdict(params), frames.empty(params.by, FRAMES), notes=(note,))
 
 
-def _notes(whole: pl.DataFrame, known: pl.DataFrame, requests: pl.DataFrame) -> tuple[str, ...]:
-    notes = [f"{whole.height} of {known.height} requests have arrivals of tokens"]
+def _notes(whole: pl.DataFrame, known: pl.DataFrame, requests: pl.DataFrame, found: int) -> tuple[str, ...]:
+    if found > MEASURED:
+        notes = [f"measured {whole.height} of {found} streams, those of a random share of the traces"]
+    else:
+        notes = [f"{whole.height} of {known.height} requests have arrivals of tokens"]
     repeated, gone = int(whole["repeated"].sum()), int(whole["cancelled"].sum())
     notes += [f"{repeated} repeated events were left out"] if repeated else []
     notes += [f"{gone} streams given up by their clients are in no mean"] if gone else []

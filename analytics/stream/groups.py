@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from analytics.stats.proportion import wilson
-from analytics.stream import StreamParams
+from analytics.stream import StreamParams, intervals
 from store.window import Window
 
 FOR_P99 = 100
@@ -18,28 +18,23 @@ def group_row(
     streams: pl.DataFrame, rows: pl.DataFrame, judged: pl.DataFrame, params: StreamParams, window: Window
 ) -> dict[str, Any]:
     """Return the measures of one group: its streams, their events, and all its requests (for goodput)."""
-    whole = streams.filter(~pl.col("cancelled"))
+    whole = intervals.with_block(streams.filter(~pl.col("cancelled")))
     mine = rows.join(streams.select("stream"), on="stream", how="semi") if streams.height else rows.clear()
     gaps = mine.drop_nulls("gap_us")
     if whole.height < streams.height:
         gaps = gaps.join(whole.select("stream"), on="stream", how="semi")
-    gap, each = gaps["gap_us"] / 1e6, gaps["gap_us"] / 1e6 / gaps["tokens"]
-    jittered = whole.drop_nulls("ji")
+    gaps = gaps.select("stream", gap=pl.col("gap_us") / 1e6, each=pl.col("gap_us") / 1e6 / pl.col("tokens"))
     able = whole.drop_nulls("stalls")
     stalled, n_able = int((able["stalls"] > 0).sum()), able.height
     good, n_judged = int(_good(judged, params).sum()), judged.height
     return {
         "n": streams.height,
-        "jittered": jittered.height,
+        "jittered": whole["ji"].count(),
         "cancelled": streams.height - whole.height,
         "tokens_per_event": mine["tokens"].sum() / mine.height if mine.height else None,
-        "ji_p50": jittered["ji"].median(),
-        "ji_p99": jittered["ji"].quantile(0.99, "linear") if jittered.height >= FOR_P99 else None,
-        "ji_pooled": _pooled(jittered),
-        "itl_p50_s": gap.median(),
-        "itl_p99_s": gap.quantile(0.99, "linear") if gap.len() >= FOR_P99 else None,
-        "itl_token_p50_s": each.median(),
-        "itl_token_p99_s": each.quantile(0.99, "linear") if each.len() >= FOR_P99 else None,
+        **_jitter(whole),
+        **_gaps(gaps, whole),
+        "stalls": int(able["stalls"].sum()) if n_able else None,
         "tpot_s": whole["tpot_s"].median(),
         **_share("stalled", stalled, n_able),
         **_share("goodput", good, n_judged),
@@ -47,13 +42,44 @@ def group_row(
     }
 
 
-def _pooled(streams: pl.DataFrame) -> float | None:
-    """Return sd over mean of all gaps, each gap about the mean of its own stream: means of streams are no jitter."""
-    gaps, mean_sum = int(streams["gaps"].sum()), float(streams["gap_sum"].sum())
-    freedom = gaps - streams.height
-    if freedom <= 0 or mean_sum <= 0:
-        return None
-    return float((float(streams["gap_m2"].sum()) / freedom) ** 0.5 / (mean_sum / gaps))
+def _jitter(whole: pl.DataFrame) -> dict[str, float | None]:
+    """Quantiles of the jitter of single streams, and that of all their gaps, with limits."""
+    jittered = whole.drop_nulls("ji")
+    enough = jittered.height >= FOR_P99
+    squares = (pl.col("gap_m2") + pl.col("gap_sum") ** 2 / pl.col("gaps")).sum().alias("gap_sum_squares")
+    sums = pl.col("gaps").sum().alias("gap_n"), pl.col("gap_sum").sum().alias("gap_sum_s"), squares
+    blocks = whole.filter(pl.col("gaps") > 0).group_by("block", maintain_order=True).agg(*sums)
+    return {
+        "ji_p50": jittered["ji"].quantile(0.5, "linear"),
+        **_limits("ji_p50", intervals.of_streams(jittered, "ji", 0.5)),
+        "ji_p99": jittered["ji"].quantile(0.99, "linear") if enough else None,
+        **_limits("ji_p99", intervals.of_streams(jittered, "ji", 0.99, FOR_P99)),
+        "ji_pooled": intervals.ratio(jittered),
+        **_limits("ji_pooled", intervals.pooled(jittered)),
+        **overall(blocks),
+    }
+
+
+def overall(blocks: pl.DataFrame) -> dict[str, float | None]:
+    """Jitter of all gaps from sums per block of time, with limits."""
+    value, *limits = intervals.overall(blocks)
+    return {"ji_overall": value, **_limits("ji_overall", (limits[0], limits[1]))}
+
+
+def _limits(name: str, limits: intervals.Limits, unit: str = "") -> dict[str, float | None]:
+    return {f"{name}_low{unit}": limits[0], f"{name}_high{unit}": limits[1]}
+
+
+def _gaps(gaps: pl.DataFrame, whole: pl.DataFrame) -> dict[str, float | None]:
+    """Quantiles of the gaps and of their time per token, with limits that rest on streams and minutes."""
+    made: dict[str, float | None] = {"gaps": gaps.height}
+    for column, name in (("gap", "itl"), ("each", "itl_token")):
+        for q, label, fewest in ((0.5, "p50", 1), (0.99, "p99", FOR_P99)):
+            enough = gaps.height >= fewest
+            made[f"{name}_{label}_s"] = gaps[column].quantile(q, "linear") if enough else None
+            limits = intervals.of_gaps(gaps, whole, column, q) if enough and name == "itl" else (None, None)
+            made |= _limits(f"{name}_{label}", limits, "_s") if name == "itl" else {}
+    return made
 
 
 def _share(name: str, hits: int, n: int) -> dict[str, float | None]:

@@ -1,12 +1,13 @@
 """Streams over time, and how the latest bucket's share of stalled streams compares with the buckets before."""
 
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
 
 from analytics import buckets, frames
 from analytics.stats.proportion import wilson
-from analytics.stream import FRAMES
+from analytics.stream import slower
 from store.window import Window
 
 MEDIAN_STREAMS = 30
@@ -14,22 +15,24 @@ FEWEST_BEFORE = 100
 """Streams in the buckets before that a comparison wants."""
 
 
-def timeline(streams: pl.DataFrame, by: list[str], window: Window) -> pl.DataFrame:
-    """Return a row per group and bucket that has streams."""
-    if streams.is_empty():
-        return frames.build(by, (*FRAMES["timeline"],), ()).with_columns(
-            pl.lit(0, pl.Int64).alias("able"), pl.lit(0, pl.Int64).alias("stalled"), pl.lit(0, pl.Int64).alias("bucket")
-        )
+def timeline(
+    streams: pl.DataFrame, rows: pl.DataFrame, by: list[str], window: Window
+) -> tuple[pl.DataFrame, timedelta]:
+    """Return a row per group and bucket that has streams, with the gaps of these (`rows`: events), and the bucket."""
     size = buckets.choose(streams, window, MEDIAN_STREAMS)
-    rows = streams.with_columns(buckets.bucket_index(window, size)).group_by([*by, "bucket"]).agg(
+    placed = streams.with_columns(buckets.bucket_index(window, size))
+    made = placed.group_by([*by, "bucket"]).agg(
         pl.len().cast(pl.Int64).alias("streams"),
         pl.col("itl_median_s").median().alias("itl_p50_s"),
         pl.col("itl_max_s").quantile(0.99, "linear").alias("itl_p99_s"),
         pl.col("stalls").count().cast(pl.Int64).alias("able"),
         (pl.col("stalls") > 0).sum().cast(pl.Int64).alias("stalled"),
-    )  # fmt: skip
+        pl.col("stalls").sum().alias("stalls"),
+    )
+    gaps = slower.judged(slower.measured(rows, placed, by, size), by).drop("streams")
     ratio = pl.when(pl.col("able") > 0).then(pl.col("stalled") / pl.col("able")).alias("stalled_ratio")
-    return rows.with_columns(ratio, buckets.bucket_start(window, size)).sort(*by, "ts")
+    whole = made.join(gaps, on=[*by, "bucket"], how="left")
+    return whole.with_columns(ratio, buckets.bucket_start(window, size)).sort(*by, "ts"), size
 
 
 def excess(rows: pl.DataFrame, by: list[str]) -> list[dict[str, Any]]:

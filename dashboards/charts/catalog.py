@@ -66,6 +66,10 @@ CHARTS: dict[str, tuple[Chart, ...]] = {
             frame="timeline", columns=(("stalled_ratio", "stalled"),), unit="ratio", axis="streams with a stall",
             title="Streams with a stall peaked at {peak}, {at}",
         ),
+        Lines(
+            frame="timeline", columns=(("gap_p99_s", "P99 of the gaps"), ("baseline_s", "calm before")), unit="s",
+            axis="gap between parts", title="P99 of the gaps peaked at {peak}, {at}",
+        ),
         WorstGaps(),
         Jitter(),
     ),

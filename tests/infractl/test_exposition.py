@@ -67,7 +67,7 @@ def get(page: bytes, name: str, **labels: str) -> float | None:
 def test_a_page_before_the_first_run_names_every_metric_and_gives_no_sample_of_a_signal() -> None:
     exposition = Exposition([make("p99", RATIO, TTFT)])
     page = exposition.render()
-    names = read_page(page.decode().names)
+    names = read_page(page.decode()).names
     assert {RATIO.metric, TTFT.metric, *(m.name for m in METRICS)} <= names
     assert get(page, "infractl_analysis_failures_total", analysis="p99") == 0.0
     assert {name for name, _ in read(page)} == {"infractl_analysis_failures_total", "infractl_build_info"}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from analytics.result import Result, Status
 from analytics.stream import ANALYSIS, StreamParams
+from analytics.stream import answer as answering
 from analytics.stream.chunks import BASE, LEAST, MOST, adaptive, replay
 from analytics.stream.gaps import events, streams
 from store.tables import SPANS, TOKEN_ARRIVALS
@@ -170,8 +171,7 @@ def test_streams_that_begin_to_stall_are_a_finding_and_a_calm_hour_is_none() -> 
         )
         return run(arrived)
 
-    (finding,) = hour(30).findings
-    assert finding.trigger == "StreamsStall"
+    (finding,) = (f for f in hour(30).findings if f.trigger == "StreamsStall")
     assert finding.until is None
     assert "the longest for 0.9 s" in finding.summary
     assert hour(0).findings == ()
@@ -222,3 +222,13 @@ def test_the_recording_has_the_gaps_that_its_readme_states(shared: Path) -> None
 def test_null_jitter_is_never_zero() -> None:
     assert one(after([20_000, 30_000]))["ji"] is None
     assert math.isfinite(one(after([20_000, 30_000, 10_000]))["ji"])
+
+
+def test_of_very_many_streams_those_of_a_share_of_the_traces_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "MEASURED", 300)
+    arrived = arrivals([after([20_000] * 5)] * 1000)
+    result = run(arrived)
+    (n,) = result.frames["groups"]["n"]
+    assert 220 < n < 380
+    assert result.notes[0] == f"measured {n} of 1000 streams, those of a random share of the traces"
+    assert run(arrived).frames["groups"].equals(result.frames["groups"]), "the same ones again"
