@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from rules.naming import alert_labels
-from rules.template import to_prometheus
+from rules.pages import DASHBOARD_URL, page_of, url_at, url_template
+from rules.template import expand, to_prometheus
 from store.window import format_duration
 
 RUNBOOK_URL = "http://127.0.0.1:8050/runbooks/{slug}"
@@ -18,10 +19,13 @@ class RuleOptions:
     """What a site may set.
 
     `hold` and `keep_firing` replace those of infractl's own alerts. `gap`, several scrape intervals long, is how long a
-    sample counts when scrapes are missed. `runbook_url` has a {slug}, or the slug is put at its end.
+    sample counts when scrapes are missed. `runbook_url` has a {slug}, or the slug is put at its end. `dashboard_url` is
+    where `infractl serve` answers; `slos` are objectives as `analyze slo --slos` takes them.
     """
 
     runbook_url: str = RUNBOOK_URL
+    dashboard_url: str = DASHBOARD_URL
+    slos: tuple[str, ...] = ()
     job: str = "infractl"
     labels: Mapping[str, str] = field(default_factory=dict)
     hold: timedelta | None = None
@@ -41,7 +45,7 @@ class Alert:
     """One alert. `summary` is a template over {value} and the fields in `kept`: field → label the expression keeps.
 
     `hold` and `keep_firing` are None where the alert takes none, whatever the options say; with `own_times`
-    the options change neither.
+    the options change neither. `page` is the one of the app that shows it; by default that of its label `analysis`.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Alert:
     kept: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     own_times: bool = False
+    page: str = ""
 
     def times(self, options: RuleOptions) -> tuple[timedelta, timedelta]:
         """Return how long the condition must hold, and how long the alert outlasts it."""
@@ -79,8 +84,29 @@ class Alert:
                 "summary": to_prometheus(self.summary, self.kept),
                 "description": self.description.replace("{{", '{{ "{{" }}'),
                 "runbook_url": options.runbook(self.runbook),
+                "dashboard_url": self._dashboard(options),
             },
         }
+
+    def shown(self, options: RuleOptions, labels: Mapping[str, str], value: float) -> dict[str, str]:
+        """Return the annotations as Prometheus prints them for a sample; `labels` by field of the summary."""
+        return {
+            "summary": expand(self.summary, labels, value),
+            "description": self.description,
+            "runbook_url": options.runbook(self.runbook),
+            "dashboard_url": url_at(options.dashboard_url, self._page(), self._service(labels)),
+        }
+
+    def _page(self) -> str:
+        return self.page or page_of(self.labels.get("analysis"), "service" in self.kept)
+
+    def _dashboard(self, options: RuleOptions) -> str:
+        if "service" in self.labels:
+            return url_at(options.dashboard_url, self._page(), self.labels["service"])
+        return url_template(options.dashboard_url, self._page(), self.kept.get("service"))
+
+    def _service(self, labels: Mapping[str, str]) -> str:
+        return self.labels.get("service") or (labels.get("service", "") if "service" in self.kept else "")
 
 
 def _choose(own: timedelta | None, override: timedelta | None) -> timedelta:

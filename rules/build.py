@@ -11,6 +11,7 @@ from rules.alert import Alert, RuleOptions
 from rules.naming import label_names, metric_name
 from rules.own import own_alerts
 from rules.pack.build import pack_groups
+from rules.slo.groups import slo_groups
 from store.errors import ConfigError, UsageError
 from store.window import format_duration
 
@@ -36,9 +37,9 @@ def rule_groups(analyses: Sequence[Analysis[Any]], options: RuleOptions | None =
 
 
 def rule_file(analyses: Sequence[Analysis[Any]], options: RuleOptions | None = None) -> dict[str, Any]:
-    """Return the whole rule file: what infractl finds and how it does itself, then the pack over exporters' metrics."""
+    """Return the whole rule file: what infractl finds and how it does itself, SLOs, then the pack."""
     options = options or RuleOptions()
-    return {"groups": [*rule_groups(analyses, options)["groups"], *pack_groups(options)]}
+    return {"groups": [*rule_groups(analyses, options)["groups"], *slo_groups(options), *pack_groups(options)]}
 
 
 def alert_groups(analyses: Sequence[Analysis[Any]], options: RuleOptions) -> list[tuple[str, list[Alert]]]:

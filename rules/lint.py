@@ -14,6 +14,8 @@ from rules.naming import label_names, metric_name
 from rules.own import METRICS
 from rules.pack.build import PREFIX
 from rules.promql import Expression, read
+from rules.slo import PREFIX as SLO_PREFIX
+from rules.slo import SHARED
 from store.errors import UsageError
 
 SYNTHETIC = frozenset(
@@ -106,11 +108,28 @@ def lint(
     `known` gives labels of metrics; with `exposed` a rule that needs a metric or a bucket which is not there is a
     problem, but for the pack (see `silent`); with `runbooks` (a folder) an alert without its page there is one.
     """
-    problems = []
-    for part, page in ((False, exposed), (True, None)):
-        rules = [r for group in rule_file["groups"] for r in group.get("rules", ()) if _optional(group) is part]
-        problems += [found for one in _read(rules, known, page) for found in _problems(*one, page, runbooks)]
-    return problems
+    problems: dict[Problem, None] = {}
+    for rules, page in _parts(rule_file, exposed):
+        found = (problem for one in _read(rules, known, page) for problem in _problems(*one, page, runbooks))
+        problems |= dict.fromkeys(found)
+    return list(problems)
+
+
+def _parts(rule_file: Mapping[str, Any], exposed: Page | None) -> Iterator[tuple[list[Mapping[str, Any]], Page | None]]:
+    """Yield rules that are read together, and the page they are held against.
+
+    SLOs record series of the same names, each for itself, so each is read with what all share.
+    """
+    groups = [(str(group.get("name", "")), list(group.get("rules", ()))) for group in rule_file["groups"]]
+    yield [rule for name, rules in groups if not name.startswith((PREFIX, SLO_PREFIX)) for rule in rules], exposed
+    yield [rule for name, rules in groups if name.startswith(PREFIX) for rule in rules], None
+    shared = [rule for name, rules in groups if name == SHARED for rule in rules]
+    own: dict[str, list[Mapping[str, Any]]] = {}
+    for name, rules in groups:
+        if name.startswith(SLO_PREFIX) and name != SHARED:
+            for rule in rules:
+                own.setdefault(str((rule.get("labels") or {}).get("sloth_id")), []).append(rule)
+    yield from (([*shared, *rules], exposed) for rules in own.values())
 
 
 def silent(rule_file: Mapping[str, Any], exposed: Page) -> list[str]:
@@ -146,7 +165,7 @@ def _read(
         hidden = frozenset(name for other in expression.metrics for name in lacking.get(other, ()))
         name = str(rule.get("record", ""))
         if name and expression.labels is not None:
-            labels[name] = expression.labels
+            labels[name] = expression.labels | frozenset(rule.get("labels") or {})
         if name and (missing or hidden):
             lacking[name] = missing | hidden
         elif name:
@@ -162,6 +181,7 @@ def _problems(
     runbooks: Path | None,
 ) -> list[Problem]:
     name = str(rule.get("alert", rule.get("record", "a rule without a name")))
+    name += f" ({slo})" if (slo := (rule.get("labels") or {}).get("sloth_slo")) else ""
     if isinstance(expression, UsageError):
         return [Problem(name, str(expression), "promtool check rules says more")]
     problems = _dropped_labels(name, rule, expression)
@@ -169,11 +189,12 @@ def _problems(
         problems.append(
             Problem(name, "divides by what may be 0, and Inf is above every bound", "write it like a / (b > 0)")
         )
+    if exposed is not None:
+        problems += _unmeasurable(name, expression, exposed)
     if "alert" not in rule:
         return problems
     if exposed is not None:
         problems += [_never_fires(name, metric, exposed.names) for metric in sorted(missing)]
-        problems += _unmeasurable(name, expression, exposed)
     if runbooks is not None:
         problems += _no_runbook(name, rule, runbooks)
     return problems
@@ -201,7 +222,7 @@ def _never_fires(name: str, metric: str, there: Iterable[str]) -> Problem:
 def _unmeasurable(name: str, expression: Expression, exposed: Page) -> list[Problem]:
     """Find bounds that the buckets of a histogram cannot tell."""
     problems = []
-    for metric, le in expression.buckets:
+    for metric, le in ((one, le) for named, le in expression.buckets for one in _named(named, exposed.bounds)):
         bounds = exposed.bounds.get(metric)
         if bounds and le != "+Inf" and _number(le) not in bounds:
             near = min(bounds, key=lambda bound: abs(bound - _number(le)))
@@ -212,6 +233,11 @@ def _unmeasurable(name: str, expression: Expression, exposed: Page) -> list[Prob
             text = f"can never fire: the last finite bucket of {metric} ends at {max(bounds):g}"
             problems.append(Problem(name, text, "no quantile is above it"))
     return problems
+
+
+def _named(name: str, there: Iterable[str]) -> list[str]:
+    """Return the names that a ~pattern of them stands for, in order; a plain name stands for itself."""
+    return sorted(filter(re.compile(name[1:]).fullmatch, there)) if name.startswith("~") else [name]
 
 
 def _number(text: str) -> float:

@@ -35,7 +35,7 @@ class Difference:
 def differences(rule_file: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Difference]:
     """Hold a rule file against the answer of GET /api/v1/rules.
 
-    Only groups of the file, and those infractl names (infractl-*, pack-*), are looked at: others are not its own.
+    Only groups of the file, and those infractl names (infractl-*, pack-*, sloth-slo-*), are looked at.
     """
     wanted = {key: rule for group in rule_file["groups"] for key, rule in _of_file(group)}
     there = {key: rule for group in answer["data"]["groups"] for key, rule in _of_answer(group)}
@@ -44,7 +44,7 @@ def differences(rule_file: Mapping[str, Any], answer: Mapping[str, Any]) -> list
     stale = [
         Difference("stale", key[0], key[1])
         for key in there.keys() - wanted.keys()
-        if key[0] in groups or key[0].startswith(("infractl-", "pack-"))
+        if key[0] in groups or key[0].startswith(("infractl-", "pack-", "sloth-slo-"))
     ]
     changed = [
         Difference("changed", key[0], key[1], parts)

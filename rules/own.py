@@ -125,6 +125,7 @@ def _stale(analysis: str, options: RuleOptions) -> Alert:
         description="Its last success is too old, or it has not succeeded since infractl started.",
         runbook="infractl-analysis-stale",
         labels={"analysis": analysis},
+        page="/",
     )
 
 

@@ -29,6 +29,8 @@ _AGGREGATIONS = frozenset(
     ("sum", "min", "max", "avg", "group", "stddev", "stdvar", "count", "count_values", "bottomk", "topk", "quantile")
 )
 _COMPARISONS = frozenset(("==", "!=", ">", "<", ">=", "<="))
+_SPAN = re.compile(r"(\d+)(ms|[smhdwy])")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _SCALARS = frozenset(("time", "pi", "scalar"))
 
 
@@ -56,8 +58,8 @@ class Vector:
 class Expression:
     """What an expression names, keeps and needs. `labels` is None where that depends on a metric that is not known.
 
-    `buckets` are (metric, le) of selectors of one bucket, `measured` (metric, bound) of quantiles and a number.
-    `unguarded` is how many divisions may be by zero.
+    `buckets` are (metric or ~pattern of names, le) of selectors of one bucket, `measured` (metric, bound) of quantiles
+    and a number. `unguarded` is how many divisions may be by zero.
     """
 
     metrics: frozenset[str]
@@ -111,10 +113,11 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def _plain(word: str) -> str:
-    try:
+    with suppress(ValueError):
         return repr(float(word))
-    except ValueError:
-        return word
+    if re.fullmatch(f"({_SPAN.pattern})+", word):  # Prometheus writes 7d as 1w
+        return f"{sum(float(n) * _SECONDS[unit] for n, unit in _SPAN.findall(word)):.15g}s"
+    return word
 
 
 class _Reader:
@@ -227,9 +230,11 @@ class _Reader:
                     names.add(value or _unquote(label))
                 elif label == "__name__" and op == "=~":
                     patterns.add("~" + value.replace("\\\\", "\\"))
+                elif label == "le" and op in ("=", "=~"):
+                    equal |= {label} if op == "=" else set()
+                    self.buckets += [(metric, _bound(value)) for metric in (*names, *patterns)]
                 elif op == "=" and value:
                     equal.add(label)
-                    self.buckets += [(metric, value) for metric in names if label == "le"]
                 self.accept(",")
         self.metrics |= names
         labels = self.known.get(next(iter(names), ""))
@@ -327,6 +332,11 @@ def _both(left: frozenset[str], right: frozenset[str] | None) -> frozenset[str]:
 
 def _without(labels: frozenset[str] | None, names: set[str] | frozenset[str]) -> frozenset[str] | None:
     return None if labels is None else labels - names
+
+
+def _bound(text: str) -> str:
+    """Return the bound of a bucket; of several spellings the first."""
+    return text.partition("|")[0].replace("\\", "")
 
 
 def _unquote(text: str) -> str:

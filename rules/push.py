@@ -8,8 +8,10 @@ from zoneinfo import ZoneInfo
 from analytics.analysis import Analysis
 from analytics.result import Finding, Result
 from rules.alert import RuleOptions
+from rules.diagnosis import diagnosis
 from rules.naming import alert_labels
 from rules.own import own_alerts
+from rules.pages import page_of, url_at
 from store.window import format_time
 from store.zone import DEFAULT, local_text
 
@@ -36,7 +38,11 @@ def alerts(
     ]
     switch = own_alerts((), options)[0]
     labels = {"alertname": switch.name, **switch.rule_labels(options)}
-    notes = {"summary": switch.summary, "runbook_url": options.runbook(switch.runbook)}
+    notes = {
+        "summary": switch.summary,
+        "runbook_url": options.runbook(switch.runbook),
+        "dashboard_url": url_at(options.dashboard_url, page_of(None)),
+    }
     return [*found, _post(labels, notes, now, now + valid_for)]
 
 
@@ -67,7 +73,8 @@ def _alert(
     }
     notes = {
         "summary": local_text(finding.summary, zone),
-        "description": f"Ask why with: infractl analyze {analysis.name}",
+        "description": local_text(diagnosis(analysis.name, finding, options.dashboard_url), zone),
+        "dashboard_url": url_at(options.dashboard_url, page_of(analysis.name), finding.labels.get("service", "")),
     }
     if finding.trigger in runbooks:
         notes["runbook_url"] = options.runbook(runbooks[finding.trigger])

@@ -23,7 +23,6 @@ from rules.own import (
     UPKEEP_SUCCESS,
     own_alerts,
 )
-from rules.template import expand
 from store.window import format_duration
 
 STEP_S = 15
@@ -88,10 +87,8 @@ def _fires_and_resolves(
 
 def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[str, Any]]:
     alerts = {alert.name: alert for alert in own_alerts(analyses[:1], options)}
-    late = (
-        _steps(max(options.stale_after, RECENT, UPKEEP_AGE) + max(alert.times(options)[0] for alert in alerts.values()))
-        + 2
-    )
+    longest = max(alert.times(options)[0] for alert in alerts.values())
+    late, aged = (_steps(age + longest) + 2 for age in (max(options.stale_after, RECENT), UPKEEP_AGE))
     up, ones, zeros = f'up{{job="{options.job}"}}', f"1+0x{late}", f"0+0x{late}"
     last = [_series(LAST_SUCCESS.name, {"analysis": name}) for name in analyses]
     stale = [Expected({"analysis": name}) for name in analyses]
@@ -116,11 +113,12 @@ def _own_tests(analyses: Sequence[str], options: RuleOptions) -> Iterable[dict[s
         ("InfractlQueueFull", "is quiet at its bound", _queue(90, late), ()),
         ("InfractlDiskAlmostFull", "fires while little is free", _free(199, late), [Expected(value=1.99)]),
         ("InfractlDiskAlmostFull", "is quiet at its bound", _free(200, late), ()),
-        ("InfractlUpkeepStale", "fires on age", {sealed: zeros}, [Expected({"task": "seal"})]),
-        ("InfractlUpkeepStale", "is quiet while fresh", {sealed: f"0+{STEP_S}x{late}"}, ()),
+        ("InfractlUpkeepStale", "fires on age", {sealed: f"0+0x{aged}"}, [Expected({"task": "seal"})]),
+        ("InfractlUpkeepStale", "is quiet while fresh", {sealed: f"0+{STEP_S}x{aged}"}, ()),
     )
     for name, case, series, expected in cases:
-        yield _test(f"{name} {case}", series, alerts[name], options, {late: expected})
+        at = aged if sealed in series else late
+        yield _test(f"{name} {case}", series, alerts[name], options, {at: expected})
 
 
 def _queue(rows: int, steps: int) -> Series:
@@ -153,11 +151,7 @@ def _alert(alert: Alert, options: RuleOptions, expected: Expected) -> dict[str, 
     kept = {alert.kept[field]: value for field, value in expected.labels.items()}
     return {
         "exp_labels": {**alert.rule_labels(options), **kept},
-        "exp_annotations": {
-            "summary": expand(alert.summary, expected.labels, expected.value),
-            "description": alert.description,
-            "runbook_url": options.runbook(alert.runbook),
-        },
+        "exp_annotations": alert.shown(options, expected.labels, expected.value),
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infractl.settings import config_option, store_options, zone_option
+from infractl.settings import config_option, current_config, store_options, zone_option
 from store.errors import ConfigError, ExitCode, SourceError, UsageError
 from store.window import format_duration, parse_duration
 
@@ -23,6 +23,9 @@ TIMEOUT_S = 10.0
 
 @click.group("rules")
 @click.option("--runbook-url", metavar="URL", help="Where the runbooks are; {slug} stands for a page's name.")
+@click.option(
+    "--dashboard-url", metavar="URL", help="Where infractl's app is; alerts link there (http://127.0.0.1:8050)."
+)
 @click.option("--job", help="Prometheus' job name of the infractl scrape (infractl).")
 @click.option("--label", metavar="K=V", multiple=True, help="Label to put on every alert; may be repeated.")
 @click.option(
@@ -50,26 +53,41 @@ def command(ctx: click.Context, /, config: Path | None, **site: Any) -> None:
 )
 @click.option("--webhook-url", metavar="URL", help="Where Alertmanager sends notifications.")
 @click.option("--deadman-url", metavar="URL", help="Outside watcher of the dead man's switch.")
+@click.option("--team", metavar="NAME=URL", multiple=True, help="Webhook for alerts with the label team=NAME.")
+@click.option("--severity", metavar="NAME=URL", multiple=True, help="Webhook for alerts of a severity.")
+@click.option("--grafana", type=click.Path(path_type=Path), metavar="FILE", help="Write a dashboard for Grafana too.")
 @click.pass_obj
 def build(
     site: dict[str, Any],
+    /,
     output: Path | None,
     alertmanager: Path | None,
     webhook_url: str | None,
     deadman_url: str | None,
+    grafana: Path | None,
+    **told: tuple[str, ...],
 ) -> None:
-    """Write the rule file, and with --alertmanager the configuration that routes its alerts."""
+    """Write the rule file, and with --alertmanager the configuration that routes its alerts.
+
+    SLOs of the configuration file become rules under Sloth's names. --grafana writes a dashboard of the signals.
+    """
     from analytics.catalog import load_all
     from rules.build import rule_file, to_yaml
 
-    built = rule_file(load_all(), _read_options(**site))
+    options = _read_options(**site)
+    built = rule_file(load_all(), options)
     if output is None:
         click.echo(to_yaml(built), nl=False)
     else:
         _write(output, to_yaml(built))
         click.echo(f"{sum(len(g['rules']) for g in built['groups'])} rules in {output}", err=True)
     if alertmanager is not None:
-        _write_alertmanager(alertmanager, webhook_url, deadman_url)
+        _write_alertmanager(alertmanager, webhook_url, deadman_url, told)
+    if grafana is not None:
+        from rules.grafana import to_json
+
+        _write(grafana, to_json(load_all(), options))
+        click.echo(f"a dashboard for Grafana in {grafana}", err=True)
 
 
 @command.command()
@@ -114,18 +132,19 @@ def check(site: dict[str, Any], file: Path | None, metrics: tuple[str, ...], run
 def test(site: dict[str, Any], output: Path | None) -> None:
     """Run unit tests of every rule with promtool: each fires past its bound, not at it, and resolves.
 
-    Alerts of the pack fire, stay quiet and survive a missed scrape over series as their exporters send them.
+    Alerts of the pack and of SLOs fire, stay quiet and survive a missed scrape, over series as exporters send them.
     """
     from analytics.catalog import load_all
     from rules import promtool, unit_tests
     from rules.build import rule_groups, to_yaml
     from rules.pack.build import pack_tests
+    from rules.slo.unit_tests import slo_tests
 
     options, analyses = _read_options(**site), load_all()
     own = ("rules", rule_groups(analyses, options), unit_tests.unit_tests(analyses, options, "rules.yml"))
     with TemporaryDirectory() as scratch:
         folder = output or Path(scratch)
-        for name, rules, tests in (own, *pack_tests(options)):
+        for name, rules, tests in (own, *slo_tests(options), *pack_tests(options)):
             _write(folder / f"{name}.yml", to_yaml(rules))
             _write(folder / f"{name}_test.yml", to_yaml(tests, unit_tests.HEADER))
             click.echo(promtool.test_rules(folder / f"{name}_test.yml"))
@@ -276,26 +295,46 @@ def _sender(url: str) -> "Callable[[Sequence[AlertPost]], str | None]":
 def _read_options(
     *,
     runbook_url: str | None,
+    dashboard_url: str | None,
     job: str | None,
     label: tuple[str, ...],
     **durations: str | None,
 ) -> "RuleOptions":
+    from infractl.slos import slo_texts
     from rules.alert import RuleOptions
 
-    given: dict[str, Any] = {"runbook_url": runbook_url, "job": job}
+    given: dict[str, Any] = {"runbook_url": runbook_url, "dashboard_url": dashboard_url, "job": job}
+    given["slos"] = slo_texts(current_config())
     given |= {name: parse_duration(text) for name, text in durations.items() if text is not None}
-    pairs = [text.partition("=") for text in label]
+    labels = _pairs("label", label, "team=platform")
+    return RuleOptions(labels=labels, **{k: v for k, v in given.items() if v is not None})
+
+
+def _pairs(option: str, texts: tuple[str, ...], example: str) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
     for key, equals, _ in pairs:
         if not key or not equals:
-            raise UsageError(f"--label {key!r} has no value", "write it like --label team=platform")
-    return RuleOptions(labels={k: v for k, _, v in pairs}, **{k: v for k, v in given.items() if v is not None})
+            raise UsageError(f"--{option} {key!r} has no value", f"write it like --{option} {example}")
+    return {key: value for key, _, value in pairs}
 
 
-def _write_alertmanager(path: Path, webhook_url: str | None, deadman_url: str | None) -> None:
+def _write_alertmanager(
+    path: Path, webhook_url: str | None, deadman_url: str | None, told: dict[str, tuple[str, ...]]
+) -> None:
+    from analytics.result import Severity
     from rules.alertmanager import HEADER, PLACEHOLDER_URL, NotifyOptions, alertmanager_config
     from rules.build import to_yaml
 
-    notify = NotifyOptions(webhook_url=webhook_url or PLACEHOLDER_URL, deadman_url=deadman_url)
+    example = "https://hooks.example.com/alerts"
+    severities = _pairs("severity", told["severity"], f"critical={example}")
+    if unknown := sorted(severities.keys() - set(Severity)):
+        raise UsageError(f"--severity {unknown[0]!r} is none", f"one of {', '.join(Severity)}")
+    notify = NotifyOptions(
+        webhook_url=webhook_url or PLACEHOLDER_URL,
+        deadman_url=deadman_url,
+        teams=_pairs("team", told["team"], f"platform={example}"),
+        severities=severities,
+    )
     _write(path, to_yaml(alertmanager_config(notify), HEADER))
     click.echo(f"Alertmanager's configuration in {path}", err=True)
     if webhook_url is None:

@@ -9,7 +9,6 @@ from collector.presets.catalog import catalog
 from rules.alert import RuleOptions
 from rules.pack import pack
 from rules.pack.packed import Packed
-from rules.template import expand
 from store.window import format_duration
 
 STEP_S, EVERY = 15, "1m"
@@ -70,11 +69,7 @@ def _expected(packed: Packed, options: RuleOptions) -> dict[str, Any]:
     alert = packed.alert()
     return {
         "exp_labels": {**dict(packed.labels), **alert.rule_labels(options)},
-        "exp_annotations": {
-            "summary": expand(alert.summary, packed.labels, packed.value),
-            "description": alert.description,
-            "runbook_url": options.runbook(alert.runbook),
-        },
+        "exp_annotations": alert.shown(options, packed.labels, packed.value),
     }
 
 

@@ -39,7 +39,8 @@ _COMBINE = {"sum": "sum", "mean": "avg", "max": "max"}
 class Recorded:
     """One recording rule. `operation` is last, increase or rate, over `span`; `by` names further labels to keep.
 
-    `where` are labels, in the presets' terms, that a series must have.
+    `where` are labels, in the presets' terms, that a series must have. With the suffix _bucket, `limit` is the bound of
+    the one bucket that counts, in the canonical unit.
     """
 
     level: str
@@ -49,11 +50,14 @@ class Recorded:
     by: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     suffix: str = ""
+    limit: float | None = None
 
     @property
     def name(self) -> str:
         """Name of the recorded series, such as gpu:pcie_replay_total:increase10m."""
         parts = [self.canonical.removeprefix(f"{self.level}_") + self.suffix, *self.where.values()]
+        if self.limit is not None:
+            parts.append(re.sub(r"[^0-9a-z]", "_", f"le{self.limit:.15g}"))
         operation = self.operation + (format_duration(self.span) if self.operation != "last" else "")
         return f"{self.level}:{'_'.join(parts)}:{operation}"
 
@@ -106,12 +110,14 @@ class Recorded:
         """Return one name's series in the canonical unit, without what tells it apart on the wire."""
         matchers = [_matcher(label, values) for label, values in {**file.only, **metric.when}.items()]
         matchers += [f'{label}=~"0|"' for label in file.ranks] + [f'{label}=""' for label in file.parts]
+        if self.limit is not None:
+            matchers.append(bound_matcher(self.limit / metric.scale))
         function = "last_over_time" if self.operation == "last" else self.operation
         value = f"{function}({_selector(name + self.suffix, file, matchers)}[{format_duration(self.span)}])"
         if self.operation == "last" and (metric.valid or file.blank):
             low, high = metric.valid or (None, min(start for start, _ in file.blank))
             value = f"({value} < {high:.15g})" if low is None else f"({low:g} <= ({value} <= {high:g}))"
-        if metric.scale != 1.0 and self.suffix != "_count":
+        if metric.scale != 1.0 and self.suffix not in ("_count", "_bucket"):
             value = f"{value} * {metric.scale:g}"
         fixed = dict.fromkeys(metric.when, "") | {k: v for k, v in metric.labels.items() if k in self.labels}
         for label, text in fixed.items():
@@ -155,6 +161,12 @@ def _selector(name: str, file: PresetFile, matchers: list[str]) -> str:
     folded = re.sub(r"[^a-zA-Z0-9_]", "[:_]", name)
     bare = re.sub(r"_total$", "(_total)?", folded)
     return "{" + ", ".join([f'__name__=~"(ray_)?{bare}"', *matchers]) + "}"
+
+
+def bound_matcher(bound: float) -> str:
+    """Match a bucket by its bound as exporters spell it: 2 and 2.0 are one."""
+    spelled = dict.fromkeys((f"{bound:.15g}", repr(float(f"{bound:.15g}"))))
+    return f"le=~{_quoted('|'.join(map(re.escape, spelled)))}" if len(spelled) > 1 else f'le="{next(iter(spelled))}"'
 
 
 def _matcher(label: str, values: tuple[str, ...]) -> str:

@@ -34,6 +34,9 @@ def test_a_trigger_becomes_one_alert_with_its_own_bound_and_times(analysis: Anal
             ),
             "description": ("P99 of TTFT over its baseline. The bound: above 2.0. Ask why with: infractl analyze p99"),
             "runbook_url": "http://127.0.0.1:8050/runbooks/p99-above-baseline",
+            "dashboard_url": (
+                "http://127.0.0.1:8050/latency{{ with $labels.service }}?service={{ . | urlquery }}{{ end }}"
+            ),
         },
     }
 

@@ -53,6 +53,22 @@ def test_build_writes_both_files_and_says_that_the_webhook_is_not_set(tmp_path: 
     assert yaml.safe_load((tmp_path / "out/am.yml").read_text())["route"]["receiver"] == "webhook"
 
 
+def test_teams_and_severities_get_webhooks_of_their_own(tmp_path: Path) -> None:
+    words = ("--team", "gpu=http://h/gpu", "--severity", "critical=http://h/pager")
+    run("build", "--output", "r.yml", "--alertmanager", "am.yml", *words)
+    receivers = yaml.safe_load((tmp_path / "am.yml").read_text())["receivers"]
+    assert {"team-gpu", "severity-critical"} <= {one["name"] for one in receivers}
+    for wrong in (("--severity", "bad=http://h"), ("--team", "gpu")):
+        with pytest.raises(UsageError):
+            run("build", "--output", "r.yml", "--alertmanager", "am.yml", *wrong)
+
+
+def test_links_lead_to_where_the_app_is(tmp_path: Path) -> None:
+    run("--dashboard-url", "https://obs.example/app/", "build", "--output", "r.yml")
+    rules = [r for g in yaml.safe_load((tmp_path / "r.yml").read_text())["groups"] for r in g["rules"] if "alert" in r]
+    assert all(r["annotations"]["dashboard_url"].startswith("https://obs.example/app/") for r in rules)
+
+
 def test_options_come_from_the_configuration_file_too(tmp_path: Path) -> None:
     (tmp_path / "infractl.yaml").write_text("rules: {job: obs, build: {output: r.yml}}\n")
     from infractl.main import cli

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from infractl.commands.rules import command
 from rules.loaded import differences
+from rules.promql import words
 from store.errors import SourceError, UsageError
 from tests.rules.servers import PROMETHEUS, free_port, program, wait_for
 
@@ -22,6 +23,11 @@ def answer(**rule: object) -> dict[str, object]:
 
 def test_spelling_is_no_difference_and_groups_of_others_are_left_alone() -> None:
     assert differences({"groups": [{"name": "infractl-x", "rules": [RULE]}]}, answer()) == []
+
+
+def test_prometheus_writes_seven_days_as_a_week_and_that_is_no_difference() -> None:
+    assert words("sum_over_time(a[7d]) + rate(b[90m])") == words("sum_over_time(a[1w]) + rate(b[1h30m])")
+    assert words("rate(a[5m])") != words("rate(a[6m])")
 
 
 @pytest.mark.parametrize(

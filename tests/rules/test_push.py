@@ -39,7 +39,8 @@ def test_a_finding_becomes_an_alert_that_outlives_some_missed_pushes() -> None:
         },
         "annotations": {
             "summary": "it is down",
-            "description": "Ask why with: infractl analyze overview",
+            "description": "Value 0, expected 1. Ask why with: infractl analyze overview",
+            "dashboard_url": "http://127.0.0.1:8050/",
             "runbook_url": "http://127.0.0.1:8050/runbooks/target-down",
         },
         "startsAt": "2026-11-30T11:00:00Z",

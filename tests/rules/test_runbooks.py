@@ -8,6 +8,7 @@ from analytics.catalog import load_all
 from rules.alert import Alert, RuleOptions
 from rules.build import alert_groups
 from rules.pack import pack
+from rules.slo.groups import objectives, slo_alerts
 
 RUNBOOKS = Path(__file__).parents[2] / "rules" / "runbooks"
 SECTIONS = ("## What it means", "## How to see it", "## Likely causes", "## What to do")
@@ -15,7 +16,8 @@ SECTIONS = ("## What it means", "## How to see it", "## Likely causes", "## What
 
 def alerts() -> dict[str, Alert]:
     own = [alert for _, group in alert_groups(load_all(), RuleOptions()) for alert in group]
-    return {alert.name: alert for alert in (*own, *(packed.alert() for _, group in pack() for packed in group))}
+    slos = [alert for one in objectives(("s: errors @0.99",)) for alert in slo_alerts(one)]
+    return {alert.name: alert for alert in (*own, *slos, *(packed.alert() for _, group in pack() for packed in group))}
 
 
 def test_every_alert_has_a_page_that_names_it_and_says_what_to_do() -> None:

@@ -41,6 +41,14 @@ def test_a_value_that_means_not_available_is_left_out() -> None:
     )
 
 
+def test_one_bucket_is_chosen_by_its_bound_in_the_unit_of_each_source_and_in_both_spellings() -> None:
+    within = Recorded("engine", "ttft_seconds", "rate", timedelta(minutes=5), suffix="_bucket", limit=0.25)
+    assert within.name == "engine:ttft_seconds_bucket_le0_25:rate5m"
+    assert 'le="0.25"' in within.expr(catalog())
+    assert 'rate(nv_inference_first_response_histogram_ms_bucket{le=~"250|250\\\\.0"}[5m])' in within.expr(catalog())
+    assert "* 0.001" not in within.expr(catalog())
+
+
 def test_series_that_would_hide_each_other_are_refused() -> None:
     with pytest.raises(UsageError, match="differ in \\['kind'\\]"):
         Recorded("gpu", "gpu_nvlink_errors_total").expr(catalog())
