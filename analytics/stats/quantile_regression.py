@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from analytics.stats.collinearity import constant_columns
 from analytics.stats.sandwich import density_matrix
 from analytics.stats.smoothed import Array, Problem, check_loss, minimise, starting_point
 from analytics.stats.vertex import descend
@@ -21,6 +22,7 @@ _CHUNK = 65_536  # a chunk and its residuals stay in the cache
 _BAND = 6.0  # standard errors of the subsample fit: a row outside changes side with probability 1e-9
 _WIDEN = 2.5
 _ROUNDS = 6
+_RARE_ROWS = 200
 _ROUNDING = 1e-9  # of the largest value: what lies nearer to a plane lies on it
 
 
@@ -67,26 +69,27 @@ class _Rows:
             yield start, self.design[part], self.y[part]
 
 
-def fit(design: Array, y: Array, tau: float, near: Array | None = None) -> QuantileFit:
+def fit(design: Array, y: Array, tau: float, near: Array | None = None, *, close: bool = False) -> QuantileFit:
     """Fit the tau-quantile of y (n,) on the design design (n, p); column 0 of design is the constant 1.
 
     `near` are coefficients to begin from, such as those of a fit to all but one column: they change how soon the
-    optimum is found, not which. Deterministic. Rows must be finite and the columns linearly independent (see
-    `usable_columns`). Raises ValueError for a tau outside (0, 1) or fewer rows than columns.
+    optimum is found, not which; `close` says that hardly a row lies between them and it. Deterministic.
+    Rows must be finite and the columns linearly independent (see `usable_columns`). Raises ValueError for a tau
+    outside (0, 1) or fewer rows than columns.
     """
     n, p = design.shape
     if not 0.0 < tau < 1.0:
         raise ValueError(f"tau must lie between 0 and 1, not {tau}")
     if n < p or y.shape != (n,):
         raise ValueError(f"{n} rows and {y.shape} values cannot carry {p} coefficients")
-    sample = _sample(n)
+    sample = _varied(design, _sample(n))
     rows = _Rows(design, y, _standardise(design[sample]))
     law = _law(rows, sample)
     if law is not None:
         return _checked(rows, tau, law, exact=True)[0]
     start = Problem.of(*rows.take(sample), tau)
     begin = starting_point(start) if near is None else _from(start, np.asarray(np.linalg.solve(rows.change, near)))
-    beta, width = minimise(start, *begin, rows_near=10 * p)
+    beta, width = _closely(start, begin[0]) if close else minimise(start, *begin, rows_near=10 * p)
     if n > DIRECT_ROWS:
         return _globbed(rows, tau, start, beta, width)
     beta, exact = descend(start, beta)
@@ -97,6 +100,13 @@ def _from(problem: Problem, beta: Array) -> tuple[Array, float]:
     """Coefficients to begin from, and a bandwidth as wide as the tail of their residuals."""
     _constant, width = starting_point(replace(problem, y=problem.y - problem.design @ beta))
     return beta, width
+
+
+def _closely(problem: Problem, beta: Array) -> tuple[Array, float]:
+    """Coefficients as they are, and a bandwidth that holds some rows for each of them."""
+    distance = np.abs(problem.y - problem.design @ beta)
+    place = min(10 * beta.size, distance.size - 1)
+    return beta, float(np.partition(distance, place)[place]) or 1e-12 * (float(np.abs(problem.y).max()) or 1.0)
 
 
 def fit_smallest(y: Array, tau: float) -> QuantileFit:
@@ -128,6 +138,17 @@ def _sample(n: int) -> NDArray[np.intp]:
         return np.arange(n)
     size = min(max(DIRECT_ROWS, n // 4), max(4 * DIRECT_ROWS, n // 100))  # measured best at 17k, 1M and 10M rows
     return np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+
+
+def _varied(design: Array, sample: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Add rows in which a column moves that does not move in the sample: a rare state of a driver, for one.
+
+    Any rows will do to begin from; a column that they do not tell from the constant has no standard error.
+    """
+    for i in constant_columns(design[sample, 1:]):
+        moves = np.flatnonzero(design[:, 1 + i] != design[sample[0], 1 + i])
+        sample = np.union1d(sample, moves[:: max(1, moves.size // _RARE_ROWS)])
+    return sample
 
 
 def _standardise(design: Array) -> Array:
@@ -162,7 +183,8 @@ def _standard_error_root(sample: Problem, beta: Array) -> Array:
     """Matrix R with |R'x| = standard error of x'beta for independent rows."""
     tau = sample.tau
     density, _width = density_matrix(sample.design, sample.y - sample.design @ beta, tau)
-    score = np.linalg.cholesky(tau * (1.0 - tau) * (sample.design.T @ sample.design))
+    sizes, axes = np.linalg.eigh(tau * (1.0 - tau) * (sample.design.T @ sample.design))
+    score = axes * np.sqrt(np.maximum(sizes, 0.0))  # no Cholesky: columns may be collinear among these rows
     return np.asarray(np.linalg.solve(density, score))
 
 

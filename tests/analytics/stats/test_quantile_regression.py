@@ -146,3 +146,12 @@ def test_where_the_search_begins_changes_nothing(n: int) -> None:
         again = fit(design, y, 0.99, near)
         assert again.exact
         assert again.coefficients == pytest.approx(plain.coefficients, rel=1e-9, abs=1e-9)
+
+
+def test_a_column_that_rarely_moves_is_fitted_although_a_subsample_misses_it() -> None:
+    design, y = sample(60_000)
+    rare = np.zeros(y.size)
+    rare[[5, 20_001, 40_002, 59_000]] = 1.0
+    found = fit(np.column_stack([design, rare]), y + 50.0 * rare, 0.9)
+    assert found.exact
+    assert found.coefficients[-1] > 40.0
