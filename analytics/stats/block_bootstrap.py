@@ -31,8 +31,8 @@ class Effort:
 
 
 FINE = Effort((0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125), 16_000)
-"""For coefficients. Against exact refits: standard deviations within 3 % on simulated data, 400 times as fast; where one
-episode carries the tail, between .08 and 2.2 times those of exact refits."""
+"""For coefficients. Against exact refits: standard deviations within 3 % on simulated data, 400 times as fast; where
+one episode carries the tail, between .08 and 2.2 times those of exact refits."""
 COARSE = Effort((0.5, 0.25, 0.25), 2_500)
 """For the loss alone, which is flat at its minimum."""
 
