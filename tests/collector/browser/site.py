@@ -150,6 +150,10 @@ class Site:
             if len(self.stored.rows("spans")) >= count:
                 break
             self.page.wait_for_timeout(25)  # lets the browser's events in, too
+        for _ in range(40):  # the browser may tell of its request after the receiver has stored it
+            if self.reports:
+                break
+            self.page.wait_for_timeout(25)
         assert len(self.stored.rows("spans")) == count, "no report came"
         return self.stored.rows("spans")
 
