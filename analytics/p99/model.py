@@ -104,11 +104,12 @@ def fit_requests(selection: Selection, resamples: int, seed: int, taus: Sequence
     phi_x, phi_z = _persistence(selection.matrix, y - fitted, cell, cells)
     block = autocorrelation.block_length(cells, phi_x, phi_z)
     counts = block_counts(cells, block, resamples, seed)
-    this = _at(design, y, cell, best, counts, cells / block)
+    widened = (cells / block, autocorrelation.block_stretch(block, phi_x, phi_z))
+    this = _at(design, y, cell, best, counts, widened)
     shares, r1 = _attribute(selection, cell, counts, seed)
     coverage, coverage_error = _held_out_coverage(design, y, tau, cell, block)
     others = [other for other in sorted({*taus} - {tau}) if tail_rows(y.size, other) >= _CURVE_TAIL_ROWS]
-    curve = [_at(design, y, cell, fit(design, y, other), counts, cells / block) for other in others]
+    curve = [_at(design, y, cell, fit(design, y, other), counts, widened) for other in others]
     whole, alone = _explained(selection, best.loss)
     made = Model(
         method="qr",
@@ -134,9 +135,12 @@ def fit_requests(selection: Selection, resamples: int, seed: int, taus: Sequence
     return judged(made, best.exact, selection)
 
 
-def _at(design: Array, y: Array, cell: NDArray[np.intp], best: QuantileFit, counts: Array, blocks: float) -> AtQuantile:
+def _at(
+    design: Array, y: Array, cell: NDArray[np.intp], best: QuantileFit, counts: Array, widened: tuple[float, float]
+) -> AtQuantile:
+    """Coefficients at a quantile with their limits; `widened` are the arguments of `interval` after the resamples."""
     moved = refit(design, y, cell, best.tau, best.coefficients, counts)
-    low, high = interval(best.coefficients, moved.coefficients, blocks)
+    low, high = interval(best.coefficients, moved.coefficients, *widened)
     return AtQuantile(best.tau, round(tail_rows(y.size, best.tau)), best.coefficients, low, high)
 
 

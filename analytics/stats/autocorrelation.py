@@ -26,3 +26,14 @@ def block_length(n: int, phi_x: float, phi_z: float) -> int:
     """Block for the bootstrap: twice the decorrelation time, at least the cube root of n, at most an eighth of it."""
     wanted = 2.0 * n / effective_size(n, phi_x, phi_z) if n else 1.0
     return max(1, min(math.ceil(max(wanted, math.cbrt(n))), n // 8))
+
+
+def block_stretch(block: int, phi_x: float, phi_z: float) -> float:
+    """Factor by which blocks that are short for the persistence make a bootstrapped standard error too small.
+
+    A moving-block bootstrap leaves out of the long-run variance what lies across its blocks (Künsch 1989): of an AR(1)
+    with lag-1 autocorrelation r the share 2 r / (1 - r²) / block, here with r = phi_x phi_z; at most three quarters.
+    """
+    product = min(max(phi_x * phi_z, 0.0), 0.999)
+    missing = 2.0 * product / (1.0 - product * product) / max(block, 1)
+    return 1.0 / math.sqrt(1.0 - min(missing, 0.75))

@@ -167,15 +167,16 @@ def _losses(near: _Near, tau: float, betas: Array, counts: Array) -> Array:
     return np.asarray(loss.sum(axis=0) + counts @ near.constant + ((counts @ near.linear) * betas).sum(axis=1))
 
 
-def interval(estimate: Array, resampled: Array, blocks: float) -> tuple[Array, Array]:
+def interval(estimate: Array, resampled: Array, blocks: float, short: float = 1.0) -> tuple[Array, Array]:
     """95 % percentile limits about the estimate, widened as a mean of few blocks needs (Student t, blocks - 1).
 
-    Without the widening the limits of a slope cover 92 to 93 %, with it 94 % (simulated, 400 runs).
+    `short` is what blocks that are short for the persistence ask for (autocorrelation.block_stretch). Without
+    the first the limits of a slope cover 92 to 93 %, with it 94 % (simulated, 400 runs).
     """
     from scipy.special import stdtrit
 
     degrees = max(blocks - 1.0, 1.0)
-    stretch = float(stdtrit(degrees, 0.975)) / 1.959964 * float(np.sqrt(blocks / degrees))
+    stretch = float(stdtrit(degrees, 0.975)) / 1.959964 * float(np.sqrt(blocks / degrees)) * short
     low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
     return estimate + (low - estimate) * stretch, estimate + (high - estimate) * stretch
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
-from analytics.stats.autocorrelation import block_length, effective_size, lag1
+from analytics.stats.autocorrelation import block_length, block_stretch, effective_size, lag1
 from analytics.stats.block_bootstrap import block_counts, interval, refit, share_interval
 from analytics.stats.quantile_regression import fit
 from analytics.stats.smoothed import Array
@@ -80,3 +81,15 @@ def test_persistence_shrinks_the_effective_size_and_lengthens_the_blocks() -> No
     assert block_length(240, 0.9, 0.9) > block_length(240, 0.5, 0.5)
     assert lag1(np.ones(5)) == 0.0
     assert lag1(np.array([1.0, -1.0] * 50)) == pytest.approx(-1.0, abs=0.02)
+
+
+def test_blocks_that_are_short_for_the_persistence_make_an_error_too_small_by_the_factor_said() -> None:
+    rng = np.random.default_rng(4)
+    n, phi, block = 200_000, 0.8, 20
+    series = lfilter([1.0], [1.0, -phi], rng.normal(size=n))
+    means = series[: n // block * block].reshape(-1, block).mean(axis=1)
+    seen = block * means.var()  # what blocks see of the long-run variance
+    whole = series.var() * (1 + phi) / (1 - phi)
+    assert np.sqrt(whole / seen) == pytest.approx(block_stretch(block, 1.0, phi), rel=0.03)
+    assert block_stretch(block, 0.0, 0.9) == 1.0
+    assert block_stretch(1, 0.999, 0.999) == pytest.approx(2.0)
